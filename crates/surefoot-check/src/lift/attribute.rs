@@ -1,8 +1,8 @@
 //! Attributes.
 
 use super::{
-    Arguments, Code, DYNAMIC_NAME, FileId, Function, Kind, Lift, ObjectId, Operand, Shape, Site,
-    Value, is_one_of, library,
+    Args, Code, DYNAMIC_NAME, FileId, Function, Kind, Lift, ObjectId, Operand, Shape, Site, Value,
+    is_one_of, library,
 };
 use ruff_python_ast::Expr;
 use std::path::Path;
@@ -100,7 +100,7 @@ impl<'a> Lift<'a> {
                 Shape::Function(function) => {
                     let bound = self.bind_method(&function, id);
                     if is_property(&function) {
-                        self.enter(&bound, Arguments::of(Vec::new(), site))
+                        self.enter(&bound, Args::of(Vec::new(), site))
                     } else {
                         Value::of(Shape::Function(bound))
                     }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::{
-    Arguments, Container, DYNAMIC_NAME, Environment, Heap, Kind, Lift, ObjectId, Operand, SPREAD,
-    Shape, Site, Value, Variable,
+    Args, Container, DYNAMIC_NAME, Environment, Heap, Kind, Lift, ObjectId, Operand, SPREAD, Shape,
+    Site, Value, Variable,
 };
 
 impl<'a> Lift<'a> {
@@ -28,21 +28,21 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a built-in function.
-    pub(super) fn call_builtin(&mut self, name: &str, arguments: Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
-        let first = arguments.first().cloned();
+    pub(super) fn call_builtin(&mut self, name: &str, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let first = args.first().cloned();
         match (name, first) {
             ("range", _) => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 Value { shape: Shape::Range, ..whole }
             }
             ("enumerate", Some(first)) => {
                 let first = self.iteration_value(first, site);
                 Value::of(Shape::Zip(Rc::new([Value::of(Shape::Range), first])))
             }
-            ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
+            ("zip", Some(_)) => Value::of(Shape::Zip(args.positional.into())),
             ("sorted" | "len" | "min" | "max" | "sum" | "any" | "all", Some(_)) => {
-                let values = arguments.positional.into_iter();
+                let values = args.positional.into_iter();
                 let values: Vec<_> = values.map(|it| without_order(it, &self.heap)).collect();
                 self.heap.combine(&values)
             }
@@ -54,9 +54,9 @@ impl<'a> Lift<'a> {
                 self.unordered(Environment::SetOrder, "set", content, site)
             }
             ("set" | "list" | "dict", None) => {
-                let named = arguments.named.iter().filter(|(key, _)| *key != SPREAD);
+                let named = args.named.iter().filter(|(key, _)| *key != SPREAD);
                 let entries = named
-                    .map(|(key, value)| (*key, value.clone(), self.keyword_site(key, &arguments)))
+                    .map(|(key, value)| (*key, value.clone(), self.keyword_site(key, &args)))
                     .collect();
                 let container = Container {
                     entries,
@@ -72,7 +72,7 @@ impl<'a> Lift<'a> {
                 Value::object(id)
             }
             ("list" | "tuple" | "reversed" | "filter", Some(_)) => {
-                let last = arguments.positional.last().cloned().unwrap_or_default();
+                let last = args.positional.last().cloned().unwrap_or_default();
                 let last = self.iteration_value(last, site);
                 self.note_order_use(&last, site);
                 match last.shape {
@@ -108,7 +108,7 @@ impl<'a> Lift<'a> {
                 element
             }
             ("map", Some(function)) => {
-                let Some(values) = arguments.positional.get(1).cloned() else {
+                let Some(values) = args.positional.get(1).cloned() else {
                     return Value::constant();
                 };
                 let counter = self.any_round(site);
@@ -131,7 +131,7 @@ impl<'a> Lift<'a> {
                 value
             }
             ("getattr", Some(first)) => {
-                let name = arguments.positional.get(1).and_then(Value::as_text).copied();
+                let name = args.positional.get(1).and_then(Value::as_text).copied();
                 match (&first.shape, name) {
                     (Shape::Library(module), _) => {
                         Value::library(format!("{module}.{DYNAMIC_NAME}"))
@@ -142,7 +142,7 @@ impl<'a> Lift<'a> {
                 }
             }
             ("setattr", Some(first)) => {
-                if let [_, name, value, ..] = &arguments.positional[..]
+                if let [_, name, value, ..] = &args.positional[..]
                     && let (Some(name), Some(id)) = (name.as_text(), first.as_object())
                 {
                     self.set_field(id, name, name, value.clone(), site);
@@ -161,9 +161,9 @@ impl<'a> Lift<'a> {
                 _,
             ) => Value::constant(),
             // The content of a file depends on its name.
-            ("open", Some(path)) if !is_written(arguments.get(1, "mode")) => self.heap.data(&path),
+            ("open", Some(path)) if !is_written(args.get(1, "mode")) => self.heap.data(&path),
             ("open" | "str" | "format", _) => Value::constant(),
-            _ => self.heap.combine(arguments.all()),
+            _ => self.heap.combine(args.all()),
         }
     }
 

@@ -5,15 +5,15 @@ use std::rc::Rc;
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
-use super::{Arguments, Effect, Lift, ObjectId, SPREAD, Shape, Site, Value, library};
+use super::{Args, Effect, Lift, ObjectId, SPREAD, Shape, Site, Value, library};
 
 impl<'a> Lift<'a> {
     /// Evaluates a call.
     pub(super) fn call(&mut self, call: &'a ExprCall) -> Value<'a> {
         if let Expr::Attribute(it) = &*call.func {
             let base = self.eval(&it.value);
-            let arguments = self.arguments(call);
-            return self.call_method(&it.value, base, it.attr.as_str(), arguments);
+            let args = self.arguments(call);
+            return self.call_method(&it.value, base, it.attr.as_str(), args);
         }
         if let Expr::Name(name) = &*call.func
             && name.id == "super"
@@ -22,20 +22,20 @@ impl<'a> Lift<'a> {
             return value;
         }
         let callee = self.eval(&call.func);
-        let arguments = self.arguments(call);
+        let args = self.arguments(call);
         // Functions that write their argument need its expression.
         if let (Shape::Library(name), Some(first)) = (&callee.shape, call.arguments.args.first())
             && matches!(library::effect_of(name), Some(Effect::DrawInto(_)))
         {
-            let site = arguments.site;
-            let drawn = self.call_value(callee.clone(), arguments);
+            let site = args.site;
+            let drawn = self.call_value(callee.clone(), args);
             self.mutate(first, &drawn, site);
             return drawn;
         }
-        self.call_value(callee, arguments)
+        self.call_value(callee, args)
     }
 
-    pub(super) fn arguments(&mut self, call: &'a ExprCall) -> Arguments<'a> {
+    pub(super) fn arguments(&mut self, call: &'a ExprCall) -> Args<'a> {
         let (mut positional, mut named) = (Vec::new(), Vec::new());
         for argument in &call.arguments.args {
             let value = self.eval(argument);
@@ -69,7 +69,7 @@ impl<'a> Lift<'a> {
             }
         }
         let site = self.site(call.range());
-        Arguments { positional, named, site, call: Some(call) }
+        Args { positional, named, site, call: Some(call) }
     }
 
     /// Calls a value with positional arguments, on behalf of a library.
@@ -79,7 +79,7 @@ impl<'a> Lift<'a> {
         positional: Vec<Value<'a>>,
         site: Site,
     ) -> Value<'a> {
-        self.call_value(callee, Arguments::of(positional, site))
+        self.call_value(callee, Args::of(positional, site))
     }
 
     /// Calls a function with one value, on behalf of a library. Returns the result as data.
@@ -89,36 +89,32 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a value.
-    pub(super) fn call_value(
-        &mut self,
-        callee: Value<'a>,
-        mut arguments: Arguments<'a>,
-    ) -> Value<'a> {
+    pub(super) fn call_value(&mut self, callee: Value<'a>, mut args: Args<'a>) -> Value<'a> {
         match callee.shape.clone() {
             // The body runs when the generator is iterated.
             Shape::Function(function) if self.execution.is_generator(&function) => {
                 let function = Value::of(Shape::Function(function));
-                Value::of(Shape::Partial(Rc::new((function, arguments))))
+                Value::of(Shape::Partial(Rc::new((function, args))))
             }
-            Shape::Function(function) => self.enter(&function, arguments),
-            Shape::Class(class) => self.instantiate(&class, arguments),
-            Shape::Library(name) => self.call_library(&name, arguments),
-            Shape::Object(id) => self.call_object(id, arguments),
-            Shape::Method(id, name) => self.call_object_method(id, name, arguments),
+            Shape::Function(function) => self.enter(&function, args),
+            Shape::Class(class) => self.instantiate(&class, args),
+            Shape::Library(name) => self.call_library(&name, args),
+            Shape::Object(id) => self.call_object(id, args),
+            Shape::Method(id, name) => self.call_object_method(id, name, args),
             Shape::Partial(partial) => {
                 let (callee, first) = (*partial).clone();
                 let mut positional = first.positional;
-                positional.append(&mut arguments.positional);
+                positional.append(&mut args.positional);
                 let mut named = first.named;
-                named.append(&mut arguments.named);
-                self.call_value(callee, Arguments { positional, named, ..arguments })
+                named.append(&mut args.named);
+                self.call_value(callee, Args { positional, named, ..args })
             }
             Shape::Loaded(..) => callee,
             Shape::Unknown(id) if let Some(wrapped) = self.unwrapped(id) => {
-                self.call_object(wrapped, arguments)
+                self.call_object(wrapped, args)
             }
-            Shape::Settings => self.call_setting(callee, &arguments),
-            _ => self.heap.combine_with(&arguments, &callee),
+            Shape::Settings => self.call_setting(callee, &args),
+            _ => self.heap.combine_with(&args, &callee),
         }
     }
 
@@ -128,46 +124,46 @@ impl<'a> Lift<'a> {
         receiver: &'a Expr,
         base: Value<'a>,
         name: &'a str,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         match base.shape.clone() {
             Shape::Object(id) => match self.member(id, name) {
-                Some(member) => self.call_value(member, arguments),
-                None => self.call_object_method(id, name, arguments),
+                Some(member) => self.call_value(member, args),
+                None => self.call_object_method(id, name, args),
             },
             Shape::Library(module)
                 if &*module == "os.environ" && matches!(name, "get" | "setdefault") =>
             {
-                self.environment_variable(&arguments.first_or_default())
+                self.environment_variable(&args.first_or_default())
             }
             Shape::Library(_) => {
                 let callee = self.attribute(&base, name, site);
                 if let Shape::Library(full) = &callee.shape
                     && matches!(library::effect_of(full), Some(Effect::DrawInto(_)))
                 {
-                    let first = arguments.first().cloned();
-                    let drawn = self.call_value(callee, arguments);
+                    let first = args.first().cloned();
+                    let drawn = self.call_value(callee, args);
                     if let Some(first) = first {
                         self.write_argument(&first, &drawn, site);
                     }
                     return drawn;
                 }
-                self.call_value(callee, arguments)
+                self.call_value(callee, args)
             }
             Shape::Module(_) | Shape::Class(_) => {
                 let callee = self.attribute(&base, name, site);
-                self.call_value(callee, arguments)
+                self.call_value(callee, args)
             }
             Shape::Super(class, id) => match self.super_attribute(&class, id, name) {
-                Some(callee) => self.call_value(callee, arguments),
+                Some(callee) => self.call_value(callee, args),
                 None if name == "__init__" => {
-                    self.initialize_base(id, &arguments);
+                    self.initialize_base(id, &args);
                     Value::none()
                 }
-                None => self.call_object_method(id, name, arguments),
+                None => self.call_object_method(id, name, args),
             },
-            Shape::Loaded(load, _) => match (name, arguments.first()) {
+            Shape::Loaded(load, _) => match (name, args.first()) {
                 ("get" | "pop", Some(key)) => self.item(&base, key, site),
                 ("items" | "values" | "keys", _) => {
                     self.program.note_escape(load);
@@ -175,17 +171,17 @@ impl<'a> Lift<'a> {
                 }
                 _ => base,
             },
-            Shape::Settings => self.call_setting(base, &arguments),
-            _ => self.call_data_method(receiver, base, name, arguments),
+            Shape::Settings => self.call_setting(base, &args),
+            _ => self.call_data_method(receiver, base, name, args),
         }
     }
 
     /// Calls a setting, which may name a class: `settings.optimizer(model.parameters())`.
-    fn call_setting(&mut self, setting: Value<'a>, arguments: &Arguments<'a>) -> Value<'a> {
+    fn call_setting(&mut self, setting: Value<'a>, args: &Args<'a>) -> Value<'a> {
         let is_object =
             |it: &Value<'a>| matches!(it.shape, Shape::Object(_) | Shape::Parameters(_));
-        match arguments.all().any(is_object) {
-            true => self.call_unknown("settings", arguments),
+        match args.all().any(is_object) {
+            true => self.call_unknown("settings", args),
             false => setting,
         }
     }

@@ -1,8 +1,8 @@
 //! Classes of the project: their attributes, their bases, their objects.
 
 use super::{
-    Arguments, Class, Code, Effect, Execution, Function, Hub, KERAS_LAYER, Keras, Kind, Layer,
-    Lift, ObjectId, Shape, Value, library,
+    Args, Class, Code, Effect, Execution, Function, Hub, KERAS_LAYER, Keras, Kind, Layer, Lift,
+    ObjectId, Shape, Value, library,
 };
 use ruff_python_ast::Expr;
 use std::rc::Rc;
@@ -74,12 +74,8 @@ impl<'a> Lift<'a> {
     }
 
     /// Instantiates a class of the project.
-    pub(super) fn instantiate(
-        &mut self,
-        class: &Rc<Class<'a>>,
-        arguments: Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn instantiate(&mut self, class: &Rc<Class<'a>>, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
         let bases = class.library_bases();
         let effects: Vec<Effect> =
             bases.iter().filter_map(|name| library::effect_of(name)).collect();
@@ -95,17 +91,17 @@ impl<'a> Lift<'a> {
             let layer = if is_keras { KERAS_LAYER } else { Layer::default() };
             let id = self.make_module(layer, site);
             if effects.contains(&Effect::Container) {
-                for part in arguments.positional.iter().filter_map(Value::as_object) {
+                for part in args.positional.iter().filter_map(Value::as_object) {
                     self.absorb(id, part, site);
                 }
             }
             id
         } else if effects.contains(&Effect::Optimizer) {
-            self.make_optimizer(&arguments)
+            self.make_optimizer(&args)
         } else if effects.contains(&Effect::Scheduler) {
-            self.make_scheduler(&arguments)
+            self.make_scheduler(&args)
         } else if effects.contains(&Effect::Hub(Hub::Trainer))
-            && let Shape::Object(trainer) = self.call_hub(Hub::Trainer, &arguments).shape
+            && let Shape::Object(trainer) = self.call_hub(Hub::Trainer, &args).shape
         {
             trainer
         } else if bases.iter().any(|name| &**name == "builtins.dict" || &**name == "builtins.list")
@@ -119,21 +115,21 @@ impl<'a> Lift<'a> {
         match self.class_attribute(class, "__init__").map(|it| it.shape) {
             Some(Shape::Function(function)) => {
                 let bound = self.bound_method(&function, id);
-                self.enter(&bound, arguments);
+                self.enter(&bound, args);
             }
-            _ => self.fill_fields(class, id, arguments),
+            _ => self.fill_fields(class, id, args),
         }
         Value::object(id)
     }
 
     /// Runs the constructor of a library base class.
-    pub(super) fn initialize_base(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
-        let site = arguments.site;
+    pub(super) fn initialize_base(&mut self, id: ObjectId, args: &Args<'a>) {
+        let site = args.site;
         if self.heap.is_keras(id) {
-            self.adopt(id, arguments);
+            self.adopt(id, args);
             return;
         }
-        for (name, value) in &arguments.named {
+        for (name, value) in &args.named {
             if matches!(value.shape, Shape::Bool(_)) {
                 self.set_field(id, name, name, value.clone(), site);
             }
@@ -141,21 +137,16 @@ impl<'a> Lift<'a> {
     }
 
     /// Runs the generated constructor of a data class.
-    pub(super) fn fill_fields(
-        &mut self,
-        class: &Rc<Class<'a>>,
-        id: ObjectId,
-        arguments: Arguments<'a>,
-    ) {
-        let site = arguments.site;
-        let mut positional = arguments.positional.into_iter();
+    pub(super) fn fill_fields(&mut self, class: &Rc<Class<'a>>, id: ObjectId, args: Args<'a>) {
+        let site = args.site;
+        let mut positional = args.positional.into_iter();
         for statement in &class.code.body {
             let Some(Expr::Name(name)) = statement.as_ann_assign_stmt().map(|it| &*it.target)
             else {
                 continue;
             };
             let name = name.id.as_str();
-            let named = arguments.named.iter().find(|(it, _)| *it == name);
+            let named = args.named.iter().find(|(it, _)| *it == name);
             let passed = positional.next().or_else(|| named.map(|(_, value)| value.clone()));
             if let Some(value) = passed {
                 self.set_field(id, name, name, value, site);

@@ -1,26 +1,22 @@
 //! Optimizers of Keras: compiling models with them, and their steps.
 
 use super::{
-    Arguments, Heap, Kind, Lift, Models, ObjectId, Operand, Shape, Site, Value, is_one_of, push_new,
+    Args, Heap, Kind, Lift, Models, ObjectId, Operand, Shape, Site, Value, is_one_of, push_new,
 };
 
 impl<'a> Lift<'a> {
-    pub(super) fn new_keras_optimizer(
-        &mut self,
-        is_plain: bool,
-        arguments: &Arguments<'a>,
-    ) -> ObjectId {
-        let site = arguments.site;
+    pub(super) fn new_keras_optimizer(&mut self, is_plain: bool, args: &Args<'a>) -> ObjectId {
+        let site = args.site;
         // A wrapper is the optimizer that it wraps.
-        let inner = arguments.get(0, "inner_optimizer").and_then(Value::as_object);
+        let inner = args.get(0, "inner_optimizer").and_then(Value::as_object);
         if let Some(inner) = inner.filter(|id| self.heap.is_optimizer(*id)) {
             return inner;
         }
         let id = self.empty_optimizer(site);
-        let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let rest = self.heap.combine(args.all().filter(|it| it.is_data()));
         self.write_state(id, "new", rest.operands, site);
-        let rate = arguments.get(0, "learning_rate");
-        let has_momentum = arguments.may_be_true(1, "momentum");
+        let rate = args.get(0, "learning_rate");
+        let has_momentum = args.may_be_true(1, "momentum");
         // A schedule counts the steps.
         if is_plain && !has_momentum && rate.is_none_or(Value::is_data) {
             self.libraries.stateless_optimizers.insert(id);
@@ -54,9 +50,9 @@ impl<'a> Lift<'a> {
     }
 
     /// `model.compile(..)`.
-    pub(super) fn compile(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
-        let site = arguments.site;
-        let passed = arguments.get(0, "optimizer");
+    pub(super) fn compile(&mut self, id: ObjectId, args: &Args<'a>) {
+        let site = args.site;
+        let passed = args.get(0, "optimizer");
         let optimizer = match passed.and_then(Value::as_object) {
             Some(optimizer) if self.heap.is_optimizer(optimizer) => self.heap.actual(optimizer),
             _ => {
@@ -132,13 +128,13 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
+        let site = args.site;
         match name {
             "apply_gradients" | "apply" => {
                 let mut passed: Vec<Value<'a>> = Vec::new();
-                for value in arguments.all() {
+                for value in args.all() {
                     match &value.shape {
                         Shape::Zip(parts) => passed.extend(parts.iter().cloned()),
                         _ => passed.push(value.clone()),
@@ -150,18 +146,18 @@ impl<'a> Lift<'a> {
                 self.keras_step(id, &roots, &gradient, site);
             }
             "minimize" => {
-                let mut loss = arguments.first().cloned()?;
+                let mut loss = args.first().cloned()?;
                 if !loss.is_data() {
-                    loss = self.call_value(loss, Arguments::none(site));
+                    loss = self.call_value(loss, Args::none(site));
                 }
-                let roots = self.heap.models_in(arguments.all().chain([&loss]));
+                let roots = self.heap.models_in(args.all().chain([&loss]));
                 let gradient = self.heap.data(&loss).operands;
-                let variables: Vec<Value<'a>> = arguments.all().skip(1).cloned().collect();
+                let variables: Vec<Value<'a>> = args.all().skip(1).cloned().collect();
                 self.step_variables(id, &variables, &gradient, site);
                 self.keras_step(id, &roots, &gradient, site);
             }
             "stateless_apply" => {
-                let mut whole = self.heap.combine(arguments.all());
+                let mut whole = self.heap.combine(args.all());
                 whole.operands.retain(|it| *it != Operand::Variable(self.heap.cell(id)));
                 self.program.note_step(site);
                 let operands = whole.operands;
@@ -176,7 +172,7 @@ impl<'a> Lift<'a> {
             "get_config" => {}
             "get_weights" => return Some(self.state_of(id, site)),
             "set_weights" => {
-                let state = arguments.first().cloned()?;
+                let state = args.first().cloned()?;
                 self.restore(id, &state, site);
             }
             _ => return None,

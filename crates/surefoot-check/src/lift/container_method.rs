@@ -1,6 +1,6 @@
 //! Methods of lists, sets, dictionaries and queues.
 
-use super::{Arguments, Lift, ObjectId, Operand, Shape, Value, is_one_of, without_order};
+use super::{Args, Lift, ObjectId, Operand, Shape, Value, is_one_of, without_order};
 
 /// Methods that change a list, a set, a dictionary or a queue.
 const MUTATORS: &str = "add append appendleft clear discard extend insert pop popitem popleft push put \
@@ -16,10 +16,10 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &str,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
-        let mut whole = self.heap.combine(arguments.all());
+        let site = args.site;
+        let mut whole = self.heap.combine(args.all());
         let cell = Operand::Variable(self.heap.cell(id));
         let in_loop = !self.program.loops.is_empty();
         match name {
@@ -27,7 +27,7 @@ impl<'a> Lift<'a> {
                 if let Some(container) = self.heap.container_mut(id) {
                     match name {
                         "append" | "add" | "insert" | "push" | "appendleft" => {
-                            let value = arguments.positional.last().cloned().unwrap_or_default();
+                            let value = args.positional.last().cloned().unwrap_or_default();
                             let is_kept = !value.is_data() || !in_loop || !value.models.is_empty();
                             if container.elements.len() < 64 && is_kept {
                                 container.elements.push(value);
@@ -42,14 +42,14 @@ impl<'a> Lift<'a> {
                     }
                 }
                 if matches!(name, "append" | "appendleft" | "extend" | "insert" | "push" | "put") {
-                    whole.operands = self.gather_into(id, &arguments.positional);
+                    whole.operands = self.gather_into(id, &args.positional);
                 }
                 if matches!(name, "extend" | "update") {
-                    let all = arguments.positional.iter();
+                    let all = args.positional.iter();
                     let more: Vec<_> = all.clone().flat_map(|it| self.heap.parts_of(it)).collect();
                     let other = all.clone().find_map(|it| self.heap.container_in(it));
                     let entries = other.map(|it| it.entries.clone()).unwrap_or_default();
-                    let named = arguments.named.iter();
+                    let named = args.named.iter();
                     let named = named.map(|(key, value)| (*key, value.clone(), site));
                     if let Some(container) = self.heap.container_mut(id) {
                         if entries.is_empty() {
@@ -62,7 +62,7 @@ impl<'a> Lift<'a> {
                     "clear" => self.write_state(id, "new", [], site),
                     _ => self.write_cell(id, whole.operands, site),
                 }
-                if let Some(Value { shape: Shape::Loaded(load, _), .. }) = arguments.first() {
+                if let Some(Value { shape: Shape::Loaded(load, _), .. }) = args.first() {
                     self.program.note_restore(self.heap.cell(id), Some(id), *load, site);
                 }
                 Value::plain(vec![cell])
@@ -81,7 +81,7 @@ impl<'a> Lift<'a> {
                 });
                 Value::of(Shape::Tuple(pairs.collect()))
             }
-            "get" => self.item(&Value::object(id), &arguments.first_or_default(), site),
+            "get" => self.item(&Value::object(id), &args.first_or_default(), site),
             "copy" => Value::object(id),
             _ => {
                 whole.operands.push(cell);

@@ -3,8 +3,8 @@
 use ruff_python_ast::Expr;
 
 use super::{
-    Arguments, Environment, Global, Lift, Purpose, Shape, Value, is_mutator, library,
-    op_of_arguments, without_order,
+    Args, Environment, Global, Lift, Purpose, Shape, Value, is_mutator, library, op_of_arguments,
+    without_order,
 };
 
 impl<'a> Lift<'a> {
@@ -14,15 +14,15 @@ impl<'a> Lift<'a> {
         receiver: &'a Expr,
         base: Value<'a>,
         name: &'a str,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         if let Shape::Unknown(id) = base.shape
-            && let Some(value) = self.call_unknown_method(id, receiver, &base, name, &arguments)
+            && let Some(value) = self.call_unknown_method(id, receiver, &base, name, &args)
         {
             return value;
         }
-        let mut whole = self.heap.combine(arguments.all());
+        let mut whole = self.heap.combine(args.all());
         let data = self.heap.data(&base);
         match name {
             "assign" | "assign_add" | "assign_sub"
@@ -49,7 +49,7 @@ impl<'a> Lift<'a> {
                 return self.unordered(Environment::FileOrder, name, whole, site);
             }
             "imap_unordered" => {
-                let elements = arguments.positional.get(1).cloned().unwrap_or_default();
+                let elements = args.positional.get(1).cloned().unwrap_or_default();
                 return self.unordered(Environment::Arrival, name, elements, site);
             }
             "issubset" | "issuperset" | "isdisjoint" => {
@@ -68,15 +68,15 @@ impl<'a> Lift<'a> {
             }
             // Sampled rows of a pandas table.
             "sample"
-                if arguments.name("frac").is_some()
-                    && arguments.passed(usize::MAX, "random_state").is_none() =>
+                if args.name("frac").is_some()
+                    && args.passed(usize::MAX, "random_state").is_none() =>
             {
                 whole.depend_on(&data);
                 return self.draw_global(Global::NumPy, Purpose::Values, whole.operands, site);
             }
             "multinomial" | "bernoulli" => {
                 whole.depend_on(&data);
-                let generator = self.generator_for(&arguments, Global::Torch);
+                let generator = self.generator_for(&args, Global::Torch);
                 let drawn = self.draw(generator, Purpose::Values, whole.operands, site);
                 return drawn.with_models(whole.models);
             }
@@ -89,7 +89,7 @@ impl<'a> Lift<'a> {
                 return Value::of(shape).with_models(data.models);
             }
             "load_state_dict" if !data.models.is_empty() => {
-                if let Some(state) = arguments.first() {
+                if let Some(state) = args.first() {
                     for root in self.heap.roots_of(data.models) {
                         self.restore(root, state, site);
                     }
@@ -99,14 +99,14 @@ impl<'a> Lift<'a> {
             _ => {}
         }
         if library::in_place_draw(name) {
-            let generator = self.generator_for(&arguments, Global::Torch);
+            let generator = self.generator_for(&args, Global::Torch);
             let drawn = self.draw(generator, Purpose::Values, whole.operands, site);
             self.mutate(receiver, &drawn, site);
             return base;
         }
         let is_learned = !whole.models.is_empty() || !data.models.is_empty();
         let operation = library::nondeterministic_method(name)
-            .or_else(|| op_of_arguments(name, &arguments, 0, is_learned))
+            .or_else(|| op_of_arguments(name, &args, 0, is_learned))
             .filter(|_| self.mode_of_call());
         if is_mutator(name) || (name.ends_with('_') && !name.ends_with("__")) {
             if let Some(operation) = operation {

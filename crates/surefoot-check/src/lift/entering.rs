@@ -1,20 +1,16 @@
 //! Functions of the project, entered where they are called.
 
 use super::{
-    Arguments, Call, Code, Container, Execution, FrameId, Function, Kind, Lift, MAX_CALL_DEPTH,
-    Operand, Owner, Shape, Site, Slot, Value,
+    Args, Call, Code, Container, Execution, FrameId, Function, Kind, Lift, MAX_CALL_DEPTH, Operand,
+    Owner, Shape, Site, Slot, Value,
 };
 use ruff_python_ast::{Expr, ParameterWithDefault, Parameters, Stmt};
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
     /// Executes a function of the project.
-    pub(super) fn enter(
-        &mut self,
-        function: &Rc<Function<'a>>,
-        arguments: Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn enter(&mut self, function: &Rc<Function<'a>>, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
         let address = function.code.address();
         let mut calls = self.execution.calls.iter();
         let is_open =
@@ -30,7 +26,7 @@ impl<'a> Lift<'a> {
             self.execution.entered.insert(address);
         }
         if is_open || is_beyond {
-            let mut whole = self.heap.combine(arguments.all());
+            let mut whole = self.heap.combine(args.all());
             if let Some(receiver) = function.receiver {
                 whole.depend_on(&self.heap.data(&Value::object(receiver)));
             }
@@ -44,7 +40,7 @@ impl<'a> Lift<'a> {
         };
         let caller = self.scope.current;
         let statement = self.execution.statement;
-        self.bind_parameters(parameters, function, arguments, frame);
+        self.bind_parameters(parameters, function, args, frame);
         self.execution.calls.push(Call {
             code: function.code,
             file: function.file,
@@ -84,14 +80,14 @@ impl<'a> Lift<'a> {
         &mut self,
         parameters: Option<&'a Parameters>,
         function: &Rc<Function<'a>>,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
         frame: FrameId,
     ) {
-        let site = arguments.site;
+        let site = args.site;
         let Some(parameters) = parameters else { return };
         let receiver = function.receiver.map(Value::object).into_iter();
-        let mut positional = receiver.chain(arguments.positional);
-        let mut named = arguments.named;
+        let mut positional = receiver.chain(args.positional);
+        let mut named = args.named;
         let owner = Owner::Frame(frame);
         for parameter in parameters.posonlyargs.iter().chain(&parameters.args) {
             let passed = take(&mut named, parameter).or_else(|| positional.next());

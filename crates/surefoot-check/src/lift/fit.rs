@@ -1,7 +1,7 @@
 //! `model.fit` of Keras: the loop that it runs, and the callbacks in it.
 
 use super::{
-    Arguments, Callback, Framework, Global, Heap, Kind, Lift, Models, ObjectId, Operand, Purpose,
+    Args, Callback, Framework, Global, Heap, Kind, Lift, Models, ObjectId, Operand, Purpose,
     Runner, Shape, Site, Value, Variable, push_new,
 };
 
@@ -9,21 +9,21 @@ use super::{
 #[derive(Clone)]
 pub(super) enum Called<'a> {
     /// One of the library.
-    Library(ObjectId, Callback, Arguments<'a>),
+    Library(ObjectId, Callback, Args<'a>),
     /// One of the project.
     Project(ObjectId),
 }
 
 impl<'a> Lift<'a> {
     /// Runs epochs over batches, with validation and callbacks at the end of each epoch.
-    pub(super) fn fit(&mut self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
-        let data = arguments.get(0, "x").or_else(|| arguments.name("generator"));
+    pub(super) fn fit(&mut self, id: ObjectId, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let data = args.get(0, "x").or_else(|| args.name("generator"));
         let data = data.cloned().unwrap_or_default();
-        let labels = arguments.get(1, "y").cloned();
-        let validation = arguments.name("validation_data").cloned();
+        let labels = args.get(1, "y").cloned();
+        let validation = args.name("validation_data").cloned();
         let callbacks =
-            arguments.get(5, "callbacks").map_or_else(Vec::new, |it| self.heap.callbacks_in(it));
+            args.get(5, "callbacks").map_or_else(Vec::new, |it| self.heap.callbacks_in(it));
         for callback in &callbacks {
             if let Called::Project(callback) = callback {
                 self.forget_fields(*callback);
@@ -35,12 +35,11 @@ impl<'a> Lift<'a> {
             self.forget_fields(id);
         }
         // `fit` shuffles arrays, and the batches of a sequence.
-        let shuffles = arguments.flag("shuffle") != Some(false);
+        let shuffles = args.flag("shuffle") != Some(false);
         let order = shuffles.then(|| self.heap.order_of_fit(&data)).flatten();
-        let in_processes = self.heap.loads_in_processes(&data, arguments);
+        let in_processes = self.heap.loads_in_processes(&data, args);
         // `fit` inside a loop of the script is one iteration of that loop.
-        let goes_on =
-            arguments.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
+        let goes_on = args.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
         self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
             let number = Value::variable(epoch);
             for callback in &callbacks {
@@ -110,12 +109,12 @@ impl<'a> Lift<'a> {
         self.libraries.training.push(true);
         let result = match self.hook(id, "train_step") {
             Some(function) => {
-                let arguments = Arguments::of(vec![batch], site);
-                self.enter(&function, arguments)
+                let args = Args::of(vec![batch], site);
+                self.enter(&function, args)
             }
             None => {
                 let data = self.heap.data(&batch);
-                let output = self.call_object(id, Arguments::of(inputs_of(batch), site));
+                let output = self.call_object(id, Args::of(inputs_of(batch), site));
                 let mut loss = self.heap.data(&output);
                 loss.depend_on(&data);
                 let optimizer = self.optimizer_for(id, site);
@@ -148,7 +147,7 @@ impl<'a> Lift<'a> {
             }
             _ => data.clone(),
         };
-        let output = self.call_object(id, Arguments::of(inputs_of(batch.clone()), site));
+        let output = self.call_object(id, Args::of(inputs_of(batch.clone()), site));
         self.libraries.evaluating -= 1;
         self.libraries.training.pop();
         let mut whole = self.heap.data(&output);
@@ -169,13 +168,13 @@ impl<'a> Lift<'a> {
             Called::Project(id) => {
                 self.call_hook(*id, name, positional, site);
             }
-            Called::Library(_, Callback::Lambda, arguments) => {
-                if let Some(function) = arguments.name(name).cloned() {
+            Called::Library(_, Callback::Lambda, args) => {
+                if let Some(function) = args.name(name).cloned() {
                     self.call_with(function, positional, site);
                 }
             }
-            Called::Library(_, Callback::Schedule, arguments) if name == "on_epoch_begin" => {
-                let Some(function) = arguments.get(0, "schedule").cloned() else {
+            Called::Library(_, Callback::Schedule, args) if name == "on_epoch_begin" => {
+                let Some(function) = args.get(0, "schedule").cloned() else {
                     return;
                 };
                 let optimizer = self.optimizer_for(model, site);
@@ -202,8 +201,8 @@ impl<'a> Lift<'a> {
         goes_on: bool,
         site: Site,
     ) {
-        let (id, kind, arguments) = match callback {
-            Called::Library(id, kind, arguments) => (*id, *kind, arguments),
+        let (id, kind, args) = match callback {
+            Called::Library(id, kind, args) => (*id, *kind, args),
             Called::Project(_) => {
                 let positional = vec![epoch.clone(), metrics.clone()];
                 self.call_back(callback, "on_epoch_end", positional, model, site);
@@ -238,8 +237,8 @@ impl<'a> Lift<'a> {
                 self.note_save(holdings, None, made);
             }
             Callback::Checkpoint => {
-                let file = self.program.file_name(arguments.get(0, "filepath"));
-                let is_weights = arguments.may_be_true(usize::MAX, "save_weights_only");
+                let file = self.program.file_name(args.get(0, "filepath"));
+                let is_weights = args.may_be_true(usize::MAX, "save_weights_only");
                 let mut holdings = self.model_holdings(model, file.as_deref(), is_weights);
                 if self.libraries.is_read_again(file.as_deref()) {
                     self.restore_weights(file.as_deref(), &holdings);
@@ -265,8 +264,8 @@ impl<'a> Heap<'a> {
     pub(super) fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
         let objects = self.objects_in(value);
         let called = objects.into_iter().filter_map(|id| match self.framework(id) {
-            Some(Framework::Callback(callback, arguments)) => {
-                Some(Called::Library(id, *callback, arguments.clone()))
+            Some(Framework::Callback(callback, args)) => {
+                Some(Called::Library(id, *callback, args.clone()))
             }
             Some(_) => None,
             None => self.object(id).class.is_some().then_some(Called::Project(id)),
@@ -294,12 +293,12 @@ impl<'a> Heap<'a> {
     }
 
     /// Returns true if worker processes load the batches.
-    pub(super) fn loads_in_processes(&self, data: &Value<'a>, arguments: &Arguments<'a>) -> bool {
+    pub(super) fn loads_in_processes(&self, data: &Value<'a>, args: &Args<'a>) -> bool {
         let of_object = data
             .as_object()
             .and_then(|id| self.field(id, "use_multiprocessing"))
             .is_some_and(|it| matches!(it.shape, Shape::Bool(true)));
-        of_object || arguments.is_true(usize::MAX, "use_multiprocessing")
+        of_object || args.is_true(usize::MAX, "use_multiprocessing")
     }
 
     /// Combines a batch with the other inputs of its step.
@@ -326,8 +325,8 @@ fn inputs_of(batch: Value<'_>) -> Vec<Value<'_>> {
 fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, site: Site) {
     match callback {
         Called::Project(_) => lift.call_back(callback, "on_train_end", Vec::new(), model, site),
-        Called::Library(id, Callback::EarlyStopping, arguments)
-            if arguments.may_be_true(usize::MAX, "restore_best_weights") =>
+        Called::Library(id, Callback::EarlyStopping, args)
+            if args.may_be_true(usize::MAX, "restore_best_weights") =>
         {
             let cell = lift.heap.object(*id).cell;
             let root = lift.heap.root(model);

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use ruff_text_size::Ranged;
 
 use super::{
-    Arguments, Callback, Function, Global, Holdings, Kind, Lift, ObjectId, Operand, Owner,
-    Pipeline, Role, Runner, Save, Shape, Site, Statement, Trainer, Value, Variable, assigned,
+    Args, Callback, Function, Global, Holdings, Kind, Lift, ObjectId, Operand, Owner, Pipeline,
+    Role, Runner, Save, Shape, Site, Statement, Trainer, Value, Variable, assigned,
 };
 
 /// State of the library models: frameworks that train, and worker processes that load data.
@@ -75,7 +75,7 @@ pub(super) enum Framework<'a> {
     /// `tf.train.CheckpointManager` of such a checkpoint.
     Manager(ObjectId),
     /// A callback of Keras.
-    Callback(Callback, Arguments<'a>),
+    Callback(Callback, Args<'a>),
     /// A callback of Lightning that writes checkpoints.
     ModelCheckpoint {
         /// True if it leaves the optimizers out.
@@ -115,9 +115,9 @@ impl<'a> Lift<'a> {
     }
 
     /// Site of a keyword argument, or of the call.
-    pub(super) fn keyword_site(&mut self, name: &str, arguments: &Arguments<'a>) -> Site {
-        let keyword = arguments.call.and_then(|call| call.arguments.find_keyword(name));
-        keyword.map_or(arguments.site, |keyword| self.site(keyword.range()))
+    pub(super) fn keyword_site(&mut self, name: &str, args: &Args<'a>) -> Site {
+        let keyword = args.call.and_then(|call| call.arguments.find_keyword(name));
+        keyword.map_or(args.site, |keyword| self.site(keyword.range()))
     }
 
     /// Emits a loop that a framework runs. `body` emits one iteration and receives the counter.
@@ -193,7 +193,7 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let function = self.hook(id, name)?;
-        Some(self.enter(&function, Arguments::of(positional, site)))
+        Some(self.enter(&function, Args::of(positional, site)))
     }
 
     /// A method of an object's class, if the project has it.

@@ -1,18 +1,18 @@
 //! Generators: creation, seeding, draws, state.
 
 use super::{
-    Arguments, Environment, Family, GeneratorOrigin, Global, Heap, Kind, Lift, ObjectId, Operand,
+    Args, Environment, Family, GeneratorOrigin, Global, Heap, Kind, Lift, ObjectId, Operand,
     Purpose, Seed, Shape, Site, Statement, Value,
 };
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
     /// Seeds a generator.
-    pub(super) fn seed(&mut self, generator: ObjectId, arguments: &Arguments<'a>) {
-        let site = arguments.site;
-        let whole = self.heap.combine(arguments.all());
+    pub(super) fn seed(&mut self, generator: ObjectId, args: &Args<'a>) {
+        let site = args.site;
+        let whole = self.heap.combine(args.all());
         let generator = self.heap.actual(generator);
-        let is_nothing = arguments.all().next().is_none_or(|it| it.is_none());
+        let is_nothing = args.all().next().is_none_or(|it| it.is_none());
         let mut operands = whole.operands;
         if is_nothing {
             operands.push(self.entropy(site));
@@ -25,14 +25,14 @@ impl<'a> Lift<'a> {
         self.program.note_rewrite(cell, site);
     }
 
-    pub(super) fn make_generator(&mut self, family: Family, arguments: &Arguments<'a>) -> ObjectId {
-        let site = arguments.site;
+    pub(super) fn make_generator(&mut self, family: Family, args: &Args<'a>) -> ObjectId {
+        let site = args.site;
         let id = self.make(Kind::Generator(GeneratorOrigin::Made(family)), "generator", site);
         let cell = self.heap.object(id).cell;
         // PyTorch generators start with a fixed seed, others with entropy.
-        let passed = arguments.first().or_else(|| arguments.name("seed"));
+        let passed = args.first().or_else(|| args.name("seed"));
         let is_passed = passed.is_some_and(|it| !it.is_none()) || family == Family::Torch;
-        let mut operands = self.heap.combine(arguments.all()).operands;
+        let mut operands = self.heap.combine(args.all()).operands;
         if !is_passed {
             operands.push(self.entropy(site));
         }
@@ -45,16 +45,11 @@ impl<'a> Lift<'a> {
     }
 
     /// Draws from the generator passed as an argument, or from the global one if there is no seed.
-    pub(super) fn seeded_draw(
-        &mut self,
-        global: Global,
-        name: &str,
-        arguments: &Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
-        let whole = self.heap.combine(arguments.all());
-        let seed = arguments.name("seed");
-        let passed = seed.and_then(Value::as_object).or_else(|| self.heap.generator_of(arguments));
+    pub(super) fn seeded_draw(&mut self, global: Global, name: &str, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let whole = self.heap.combine(args.all());
+        let seed = args.name("seed");
+        let passed = seed.and_then(Value::as_object).or_else(|| self.heap.generator_of(args));
         let is_generator = |id: &ObjectId| matches!(self.heap.object(*id).kind, Kind::Generator(_));
         let generator = match passed.filter(is_generator) {
             Some(generator) => generator,
@@ -75,10 +70,10 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// The generator among the arguments.
-    pub(super) fn generator_of(&self, arguments: &Arguments<'a>) -> Option<ObjectId> {
+    pub(super) fn generator_of(&self, args: &Args<'a>) -> Option<ObjectId> {
         let named =
-            ["generator", "rng", "random_state"].into_iter().find_map(|name| arguments.name(name));
-        let all = named.into_iter().chain(arguments.positional.iter());
+            ["generator", "rng", "random_state"].into_iter().find_map(|name| args.name(name));
+        let all = named.into_iter().chain(args.positional.iter());
         all.filter_map(Value::as_object)
             .find(|id| matches!(self.object(*id).kind, Kind::Generator(_)))
     }

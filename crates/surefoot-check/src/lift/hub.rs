@@ -1,8 +1,8 @@
 //! The trainer of Transformers, the accelerator of Accelerate, and environments of Gym.
 
 use super::{
-    Arguments, Family, Framework, Global, Hub, Kind, Layer, Lift, ObjectId, Operand, Purpose,
-    Runner, Shape, Site, Value,
+    Args, Family, Framework, Global, Hub, Kind, Layer, Lift, ObjectId, Operand, Purpose, Runner,
+    Shape, Site, Value,
 };
 
 /// Generators that `set_seed` of Transformers and Accelerate seeds, and that their checkpoints hold.
@@ -10,17 +10,17 @@ pub(super) const SEEDED: [Global; 3] = [Global::Python, Global::NumPy, Global::T
 
 impl<'a> Lift<'a> {
     /// Calls something of Transformers, Accelerate or Gym.
-    pub(super) fn call_hub(&mut self, call: Hub, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn call_hub(&mut self, call: Hub, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         match call {
             Hub::Trainer => {
                 // The constructor seeds, with `args.seed`.
                 for global in SEEDED {
                     let generator = self.global(global);
-                    self.seed(generator, &Arguments::of(vec![Value::of(Shape::Settings)], site));
+                    self.seed(generator, &Args::of(vec![Value::of(Shape::Settings)], site));
                 }
-                let model = arguments.get(0, "model").cloned().unwrap_or_default();
-                let data = arguments.name("train_dataset").cloned().unwrap_or_default();
+                let model = args.get(0, "model").cloned().unwrap_or_default();
+                let data = args.name("train_dataset").cloned().unwrap_or_default();
                 let trainer = Framework::HubTrainer { model, data };
                 Value::object(self.make_framework(trainer, "trainer", site))
             }
@@ -28,7 +28,7 @@ impl<'a> Lift<'a> {
                 Value::object(self.make_framework(Framework::Accelerator, "accelerator", site))
             }
             Hub::Environment => {
-                let generator = self.make_generator(Family::Environment, &Arguments::none(site));
+                let generator = self.make_generator(Family::Environment, &Args::none(site));
                 let id = self.make(Kind::State, "environment", site);
                 self.write_state(id, "new", [], site);
                 self.heap.object_mut(generator).owner = Some(id);
@@ -48,7 +48,7 @@ impl<'a> Lift<'a> {
                 let layer =
                     Layer { has_parameters: true, draws_parameters: true, ..Layer::default() };
                 let statement = self.execution.statement.replace(self.heap.object(id).site);
-                let made = self.new_layer(layer, &Arguments::none(site)).as_object();
+                let made = self.new_layer(layer, &Args::none(site)).as_object();
                 self.execution.statement = statement;
                 made.unwrap_or(id)
             }
@@ -63,7 +63,7 @@ impl<'a> Lift<'a> {
         self.run_library_loop(site, Runner::Hub, "epoch", false, |lift, _| {
             lift.run_library_loop(site, Runner::Hub, "batch", true, |lift, counter| {
                 let batch = lift.element(data, counter, site);
-                let loss = lift.call_object(model, Arguments::of(vec![batch], site));
+                let loss = lift.call_object(model, Args::of(vec![batch], site));
                 let loss = lift.heap.data(&loss);
                 lift.clear_gradients(&[root], site);
                 lift.backward(&loss, site);
@@ -73,31 +73,25 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a method of an accelerator.
-    pub(super) fn call_accelerator_method(
-        &mut self,
-        name: &str,
-        arguments: &Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn call_accelerator_method(&mut self, name: &str, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         match name {
             "prepare" | "register_for_checkpointing" => {
-                let passed = Value::tuple(&arguments.positional[..]);
+                let passed = Value::tuple(&args.positional[..]);
                 self.libraries.prepared.extend(self.heap.objects_in(&passed));
-                match &arguments.positional[..] {
+                match &args.positional[..] {
                     [one] => one.clone(),
                     _ => passed,
                 }
             }
-            _ if name.starts_with("prepare_") || name == "unwrap_model" => {
-                arguments.first_or_default()
-            }
+            _ if name.starts_with("prepare_") || name == "unwrap_model" => args.first_or_default(),
             "backward" => {
-                let loss = self.heap.combine(arguments.all());
+                let loss = self.heap.combine(args.all());
                 self.backward(&loss, site);
                 Value::constant()
             }
             "save" => {
-                self.save(arguments.first(), arguments);
+                self.save(args.first(), args);
                 Value::none()
             }
             "save_state" => {
@@ -123,7 +117,7 @@ impl<'a> Lift<'a> {
                 Value::none()
             }
             "gather" | "gather_for_metrics" | "reduce" | "pad_across_processes" => {
-                self.heap.combine(arguments.all())
+                self.heap.combine(args.all())
             }
             _ => Value::constant(),
         }
@@ -135,25 +129,25 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         generator: ObjectId,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         let cell = Operand::Variable(self.heap.object(id).cell);
         match name {
             "seed" => {
-                self.seed(generator, arguments);
+                self.seed(generator, args);
                 Value::none()
             }
             "reset" => {
-                if let Some(seed) = arguments.passed(usize::MAX, "seed") {
-                    self.seed(generator, &Arguments::of(vec![seed.clone()], site));
+                if let Some(seed) = args.passed(usize::MAX, "seed") {
+                    self.seed(generator, &Args::of(vec![seed.clone()], site));
                 }
                 let drawn = self.draw(generator, Purpose::Values, [], site);
                 self.write_state(id, "reset", drawn.operands, site);
                 Value::plain(vec![cell])
             }
             "step" => {
-                let mut operands = self.heap.combine(arguments.all()).operands;
+                let mut operands = self.heap.combine(args.all()).operands;
                 operands.push(cell);
                 let drawn = self.draw(generator, Purpose::Values, operands, site);
                 self.write_cell(id, drawn.operands, site);
@@ -161,7 +155,7 @@ impl<'a> Lift<'a> {
             }
             "sample" => self.draw(generator, Purpose::Values, [], site),
             "close" | "render" => Value::none(),
-            _ => self.heap.state_and(id, arguments),
+            _ => self.heap.state_and(id, args),
         }
     }
 }

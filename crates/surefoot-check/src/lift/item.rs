@@ -1,6 +1,6 @@
 //! Subscripts.
 
-use super::{Arguments, DYNAMIC_NAME, Kind, Lift, ObjectId, Shape, Site, Value, push_new};
+use super::{Args, DYNAMIC_NAME, Kind, Lift, ObjectId, Shape, Site, Value, push_new};
 
 impl<'a> Lift<'a> {
     /// An item of a value.
@@ -62,9 +62,7 @@ impl<'a> Lift<'a> {
             Kind::Dataset { .. } => return self.element_of_object(id, cell, site),
             Kind::Plain => {
                 return match self.hook(id, "__getitem__") {
-                    Some(function) => {
-                        self.enter(&function, Arguments::of(vec![index.clone()], site))
-                    }
+                    Some(function) => self.enter(&function, Args::of(vec![index.clone()], site)),
                     None => self.heap.data(index),
                 };
             }

@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use super::{
-    Apply, Arguments, Container, Fold, Jax, Kind, Lift, Models, ObjectId, Operand, ProgramBuilder,
+    Apply, Args, Container, Fold, Jax, Kind, Lift, Models, ObjectId, Operand, ProgramBuilder,
     SPREAD, Shape, Site, Statement, Value, push_new,
 };
 
 impl<'a> Lift<'a> {
     /// Calls something of JAX.
-    pub(super) fn call_jax(&mut self, call: Jax, arguments: Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
-        let whole = self.heap.combine(arguments.all());
+    pub(super) fn call_jax(&mut self, call: Jax, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let whole = self.heap.combine(args.all());
         match call {
             Jax::Key | Jax::Fold => self.program.fold(whole.operands, site),
             Jax::Draw | Jax::Initial => self.program.keyed(whole, site),
@@ -19,12 +19,12 @@ impl<'a> Lift<'a> {
                 self.program.facts.steps.push(site);
                 let name =
                     if with_value { "jax.applied.value_and_grad" } else { "jax.applied.grad" };
-                let function = arguments.positional.into_iter().take(1).collect();
-                let passed = Arguments::of(function, site);
+                let function = args.positional.into_iter().take(1).collect();
+                let passed = Args::of(function, site);
                 Value::of(Shape::Partial(Rc::new((Value::library(name), passed))))
             }
-            Jax::Differentiated { with_value } => self.differentiate(with_value, arguments),
-            Jax::Apply(apply) => self.apply_function(apply, arguments),
+            Jax::Differentiated { with_value } => self.differentiate(with_value, args),
+            Jax::Apply(apply) => self.apply_function(apply, args),
             Jax::Transformation => Value::library("jax.applied.transformation"),
             Jax::Memory => self.program.computed("memory", whole.operands, Models::default(), site),
             Jax::Update => {
@@ -39,14 +39,14 @@ impl<'a> Lift<'a> {
                 self.program.computed("parameters", whole.operands, whole.models, site)
             }
             Jax::Save => {
-                let what = Value::of(Shape::Tuple(arguments.all().cloned().collect()));
-                self.save(Some(&what), &Arguments::none(site));
+                let what = Value::of(Shape::Tuple(args.all().cloned().collect()));
+                self.save(Some(&what), &Args::none(site));
                 Value::constant()
             }
             Jax::Checkpointer => Value::library("jax.applied.checkpointer"),
             Jax::Bytes => {
                 if !self.program.loops.is_empty() {
-                    self.save(arguments.first(), &Arguments::none(site));
+                    self.save(args.first(), &Args::none(site));
                 }
                 self.program.computed("bytes", whole.operands, whole.models, site)
             }
@@ -54,13 +54,13 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a function for its gradient. In a loop, this is training, and the first argument is trained.
-    fn differentiate(&mut self, with_value: bool, arguments: Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
-        let mut positional = arguments.positional.into_iter();
+    fn differentiate(&mut self, with_value: bool, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let mut positional = args.positional.into_iter();
         let Some(function) = positional.next() else {
             return Value::constant();
         };
-        let passed = Arguments { positional: positional.collect(), ..arguments };
+        let passed = Args { positional: positional.collect(), ..args };
         self.program.note_step(site);
         let trained = self.heap.combine(passed.positional.iter().take(1));
         for operand in &trained.operands {
@@ -97,9 +97,9 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a function that is an argument.
-    fn apply_function(&mut self, apply: Apply, arguments: Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
-        let all = arguments.positional;
+    fn apply_function(&mut self, apply: Apply, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let all = args.positional;
         let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, passed: &[Value<'a>]| {
             match function.filter(|it| !it.is_data()) {
                 Some(function) => lift.call_with(function.clone(), passed.to_vec(), site),
@@ -132,13 +132,13 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
+        let site = args.site;
         if !self.heap.inherits(id, "flax.linen.") {
             return None;
         }
-        let whole = self.heap.combine(arguments.all());
+        let whole = self.heap.combine(args.all());
         Some(match name {
             "init" | "lazy_init" => self.program.keyed(whole, site),
             "init_with_output" => {
@@ -148,7 +148,7 @@ impl<'a> Lift<'a> {
             "apply" => {
                 let output =
                     self.program.computed("output", whole.operands.clone(), whole.models, site);
-                if arguments.may_be_true(usize::MAX, "mutable") {
+                if args.may_be_true(usize::MAX, "mutable") {
                     let state = self.program.computed("state", whole.operands, whole.models, site);
                     return Some(Value::tuple([output, state]));
                 }
@@ -160,17 +160,17 @@ impl<'a> Lift<'a> {
     }
 
     /// `numpy.savez(file, name=value, **values)`.
-    pub(super) fn save_arrays(&mut self, arguments: &Arguments<'a>) {
-        let site = arguments.site;
-        let mut elements: Vec<Value<'a>> = arguments.positional.iter().skip(1).cloned().collect();
-        let spread = arguments.call.map_or_else(Vec::new, |call| {
+    pub(super) fn save_arrays(&mut self, args: &Args<'a>) {
+        let site = args.site;
+        let mut elements: Vec<Value<'a>> = args.positional.iter().skip(1).cloned().collect();
+        let spread = args.call.map_or_else(Vec::new, |call| {
             let keywords = call.arguments.keywords.iter();
             keywords.filter(|it| it.arg.is_none()).map(|it| &it.value).collect()
         });
         for value in spread {
             elements.push(self.eval_quietly(value));
         }
-        let entries = arguments
+        let entries = args
             .named
             .iter()
             .filter(|(name, _)| *name != SPREAD)
@@ -179,8 +179,8 @@ impl<'a> Lift<'a> {
         let container =
             Container { elements, entries, is_closed: true, has_keys: true, order: None };
         let what = Value::object(self.make(Kind::Container(container), "arrays", site));
-        let file = arguments.first().cloned();
-        let named = Arguments::of([what.clone()].into_iter().chain(file).collect(), site);
+        let file = args.first().cloned();
+        let named = Args::of([what.clone()].into_iter().chain(file).collect(), site);
         self.save(Some(&what), &named);
     }
 }

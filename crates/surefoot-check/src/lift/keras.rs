@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::{
-    Arguments, Code, Family, Framework, Global, Heap, Initial, KERAS_LAYER, Keras, Kind, Layer,
+    Args, Code, Family, Framework, Global, Heap, Initial, KERAS_LAYER, Keras, Kind, Layer,
     Libraries, Lift, Models, ObjectId, Operand, Purpose, Shape, Site, Value, is_fixed_initializer,
     is_one_of,
 };
@@ -24,36 +24,31 @@ const SILENT: &str = "build summary get_config to_json count_params reset_states
 
 impl<'a> Lift<'a> {
     /// Calls something of Keras.
-    pub(super) fn call_keras(
-        &mut self,
-        call: Keras,
-        name: &str,
-        arguments: Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn call_keras(&mut self, call: Keras, name: &str, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
         match call {
-            Keras::Layer(layer) => self.new_keras_layer(layer, name, &arguments),
+            Keras::Layer(layer) => self.new_keras_layer(layer, name, &args),
             Keras::Model | Keras::Sequential => {
                 let shown = self.execution.statement.unwrap_or(site);
                 let id = self.make_module(KERAS_LAYER, shown);
                 match call {
-                    Keras::Model => self.adopt(id, &arguments),
-                    _ => self.absorb_each(id, arguments.all(), site),
+                    Keras::Model => self.adopt(id, &args),
+                    _ => self.absorb_each(id, args.all(), site),
                 }
                 Value::object(id)
             }
             Keras::Optimizer { is_plain } => {
-                Value::object(self.new_keras_optimizer(is_plain, &arguments))
+                Value::object(self.new_keras_optimizer(is_plain, &args))
             }
             Keras::Schedule => Value::library("keras.schedule"),
-            Keras::Initializer(initial) => self.heap.new_initializer(initial, &arguments),
+            Keras::Initializer(initial) => self.heap.new_initializer(initial, &args),
             Keras::Callback(callback) => {
-                let framework = Framework::Callback(callback, arguments);
+                let framework = Framework::Callback(callback, args);
                 Value::object(self.make_framework(framework, "callback", site))
             }
-            Keras::Directory => self.new_directory(&arguments),
+            Keras::Directory => self.new_directory(&args),
             Keras::SetValue => {
-                if let [variable, value, ..] = &arguments.positional[..] {
+                if let [variable, value, ..] = &args.positional[..] {
                     let value = self.heap.data(value);
                     self.write_argument(&variable.clone(), &value, site);
                 }
@@ -63,37 +58,32 @@ impl<'a> Lift<'a> {
                 let layer = Layer { has_parameters: true, ..KERAS_LAYER };
                 let id = self.make_module(layer, site);
                 self.write_state(id, "loaded", [], site);
-                let file = self.program.file_name(arguments.get(0, "filepath"));
+                let file = self.program.file_name(args.get(0, "filepath"));
                 self.note_weights(id, file, false, site);
                 Value::object(id)
             }
         }
     }
 
-    fn new_keras_layer(
-        &mut self,
-        mut layer: Layer,
-        name: &str,
-        arguments: &Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
+    fn new_keras_layer(&mut self, mut layer: Layer, name: &str, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let shown = self.execution.statement.unwrap_or(site);
-        let has = |name: &&str| arguments.may_be_true(usize::MAX, name);
+        let has = |name: &&str| args.may_be_true(usize::MAX, name);
         layer.draws |= ["dropout", "recurrent_dropout"].iter().any(has);
-        let mode = arguments.get(2, "interpolation").and_then(Value::as_text);
+        let mode = args.get(2, "interpolation").and_then(Value::as_text);
         if name.ends_with("UpSampling2D") && mode.is_some_and(|mode| *mode == "bilinear") {
             layer.nondeterministic = Some("the gradient of a bilinear resize");
         }
         let id = self.make_module(layer, shown);
         let cell = self.heap.object(id).cell;
         let is_application = name.contains("applications.");
-        let is_drawn = match self.initial_of(arguments) {
+        let is_drawn = match self.initial_of(args) {
             Some(operands) => {
                 self.program.compute(cell, "initial", operands, shown);
                 false
             }
             None if is_application => {
-                matches!(arguments.name("weights").map(|it| &it.shape), Some(Shape::None))
+                matches!(args.name("weights").map(|it| &it.shape), Some(Shape::None))
             }
             None => layer.draws_parameters,
         };
@@ -102,29 +92,29 @@ impl<'a> Lift<'a> {
             self.program.compute(cell, "initial", drawn.operands, shown);
         }
         if layer.draws
-            && let Some(seed) = arguments.name("seed").cloned()
+            && let Some(seed) = args.name("seed").cloned()
             && !seed.is_none()
         {
             let generator = match seed.as_object() {
                 Some(passed) if self.heap.is_tensorflow_generator(passed) => passed,
                 _ => {
-                    let passed = Arguments::of(vec![seed], site);
+                    let passed = Args::of(vec![seed], site);
                     self.make_generator(Family::TensorFlow, &passed)
                 }
             };
             self.heap.set_field(id, SEEDS, &Value::object(generator));
         }
-        let whole = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let whole = self.heap.combine(args.all().filter(|it| it.is_data()));
         if !whole.operands.is_empty() && layer.has_parameters {
             self.write_cell(id, whole.operands, shown);
         }
-        self.absorb_each(id, arguments.all(), shown);
+        self.absorb_each(id, args.all(), shown);
         Value::object(id)
     }
 
     /// Source of initial values passed by an argument; drawn by default.
-    fn initial_of(&self, arguments: &Arguments<'a>) -> Option<Vec<Operand>> {
-        let (_, passed) = arguments.named.iter().find(|(name, _)| {
+    fn initial_of(&self, args: &Args<'a>) -> Option<Vec<Operand>> {
+        let (_, passed) = args.named.iter().find(|(name, _)| {
             name.ends_with("initializer")
                 && !name.starts_with("bias")
                 && !name.starts_with("recurrent")
@@ -141,10 +131,10 @@ impl<'a> Lift<'a> {
     }
 
     /// Makes all layers that took part in computing the arguments submodules of a model.
-    pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
-        let site = arguments.site;
-        let mut models = self.heap.combine(arguments.all()).models;
-        for part in arguments.all().flat_map(|it| self.heap.parts_of(it)) {
+    pub(super) fn adopt(&mut self, id: ObjectId, args: &Args<'a>) {
+        let site = args.site;
+        let mut models = self.heap.combine(args.all()).models;
+        for part in args.all().flat_map(|it| self.heap.parts_of(it)) {
             models = models.and(part.models);
         }
         for (number, layer) in self.heap.models.clone().into_iter().enumerate() {
@@ -160,10 +150,10 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         layer: Layer,
-        mut arguments: Arguments<'a>,
+        mut args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
-        let flag = arguments.flag("training");
+        let site = args.site;
+        let flag = args.flag("training");
         let trains = flag.unwrap_or_else(|| self.libraries.keras_trains());
         self.libraries.training.push(trains);
         let cell = self.heap.cell(id);
@@ -173,12 +163,12 @@ impl<'a> Lift<'a> {
                 Code::Lambda(_) => false,
             };
             if has_flag && flag.is_none() {
-                arguments.named.retain(|(name, _)| *name != "training");
-                arguments.named.push(("training", Value::of(Shape::Bool(trains))));
+                args.named.retain(|(name, _)| *name != "training");
+                args.named.push(("training", Value::of(Shape::Bool(trains))));
             }
-            self.enter(&function, arguments)
+            self.enter(&function, args)
         } else {
-            let value = self.heap.combine(arguments.all());
+            let value = self.heap.combine(args.all());
             self.apply_parts(id, layer, trains, value, site)
         };
         self.libraries.training.pop();
@@ -220,42 +210,42 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
+        let site = args.site;
         let root = self.heap.root(id);
         Some(match name {
             "compile" => {
-                self.compile(id, arguments);
+                self.compile(id, args);
                 Value::none()
             }
-            "fit" | "fit_generator" => self.fit(id, arguments),
+            "fit" | "fit_generator" => self.fit(id, args),
             "train_on_batch" => {
-                let batch = self.heap.combine(arguments.all());
+                let batch = self.heap.combine(args.all());
                 self.keras_train_step(id, batch, site)
             }
             "evaluate" | "evaluate_generator" | "test_on_batch" | "predict"
             | "predict_generator" | "predict_on_batch" => {
                 self.note_probe();
-                let data = arguments.first().or_else(|| arguments.name("x")).cloned();
+                let data = args.first().or_else(|| args.name("x")).cloned();
                 self.keras_evaluate(id, data.as_ref(), site)
             }
             "add" => {
-                self.absorb_each(id, arguments.positional.iter(), site);
+                self.absorb_each(id, args.positional.iter(), site);
                 Value::none()
             }
             "get_weights" => self.state_of(root, site),
             "set_weights" => {
-                let state = arguments.get(0, "weights").cloned()?;
+                let state = args.get(0, "weights").cloned()?;
                 self.restore(id, &state, site);
                 Value::none()
             }
             "save" | "save_weights" | "export" => {
-                self.save_model(id, name, arguments);
+                self.save_model(id, name, args);
                 Value::none()
             }
             "load_weights" => {
-                let file = self.program.file_name(arguments.get(0, "filepath"));
+                let file = self.program.file_name(args.get(0, "filepath"));
                 let leaves_out = self.leaves_optimizer_out(id, file.as_deref());
                 self.note_weights(id, file, leaves_out, site);
                 if self.scope.marks.is_empty()
@@ -268,14 +258,14 @@ impl<'a> Lift<'a> {
                 Value::none()
             }
             "stateless_call" => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 let output =
                     self.program.computed("output", whole.operands.clone(), whole.models, site);
                 let state = self.program.computed("state", whole.operands, Models::default(), site);
                 Value::tuple([output, state])
             }
-            "add_weight" | "add_variable" => self.new_weight(arguments),
-            _ if is_one_of(name, COMPUTED) => self.heap.combine(arguments.all()),
+            "add_weight" | "add_variable" => self.new_weight(args),
+            _ if is_one_of(name, COMPUTED) => self.heap.combine(args.all()),
             _ if is_one_of(name, SILENT) => Value::constant(),
             "get_layer" => Value::object(id),
             _ => return None,
@@ -283,10 +273,10 @@ impl<'a> Lift<'a> {
     }
 
     /// A weight that a layer makes for itself.
-    fn new_weight(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    fn new_weight(&mut self, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let shown = self.execution.statement.unwrap_or(site);
-        let operands = self.initial_of(arguments).unwrap_or_else(|| {
+        let operands = self.initial_of(args).unwrap_or_else(|| {
             self.draw_global(Global::TensorFlow, Purpose::Parameters, [], shown).operands
         });
         Value { shape: Shape::Parameters(Rc::new([])), ..Value::plain(operands) }
@@ -294,10 +284,10 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    fn new_initializer(&self, initial: Initial, arguments: &Arguments<'a>) -> Value<'a> {
+    fn new_initializer(&self, initial: Initial, args: &Args<'a>) -> Value<'a> {
         let seed = match initial {
             Initial::Fixed => return Value::library("keras.initializer.fixed"),
-            Initial::Drawn(position) => arguments.get(position, "seed"),
+            Initial::Drawn(position) => args.get(position, "seed"),
         };
         let Some(seed) = seed.filter(|it| !it.is_none()) else {
             return Value::library("keras.initializer.drawn");

@@ -3,75 +3,75 @@
 use std::rc::Rc;
 
 use super::{
-    Arguments, DYNAMIC_NAME, Effect, Environment, Global, Heap, Kind, Layer, Lift, ObjectId,
-    Operand, Purpose, Shape, Value, library, purpose_of, without_order,
+    Args, DYNAMIC_NAME, Effect, Environment, Global, Heap, Kind, Layer, Lift, ObjectId, Operand,
+    Purpose, Shape, Value, library, purpose_of, without_order,
 };
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
-    pub(super) fn call_library(&mut self, name: &Rc<str>, arguments: Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn call_library(&mut self, name: &Rc<str>, args: Args<'a>) -> Value<'a> {
+        let site = args.site;
         if let Some(builtin) = name.strip_prefix("builtins.") {
-            return self.call_builtin(builtin, arguments);
+            return self.call_builtin(builtin, args);
         }
-        if let Some(value) = self.call_special(name, &arguments) {
+        if let Some(value) = self.call_special(name, &args) {
             return value;
         }
         if let Some(name) = name.strip_prefix("torch.")
-            && let Some(value) = self.call_nondeterministic(name, &arguments)
+            && let Some(value) = self.call_nondeterministic(name, &args)
         {
             return value;
         }
         let Some(effect) = library::effect_of(name) else {
-            return self.call_unknown(name, &arguments);
+            return self.call_unknown(name, &args);
         };
         match effect {
-            Effect::Pure => self.heap.pure(&arguments),
+            Effect::Pure => self.heap.pure(&args),
             Effect::Silent | Effect::NoGrad => Value::constant(),
-            Effect::Same => arguments.positional.into_iter().next().unwrap_or_default(),
+            Effect::Same => args.positional.into_iter().next().unwrap_or_default(),
             Effect::Settings => Value::of(Shape::Settings),
             Effect::Draw(global) | Effect::DrawInto(global) => {
-                let generator = self.generator_for(&arguments, global);
-                let whole = self.heap.combine(arguments.all());
+                let generator = self.generator_for(&args, global);
+                let whole = self.heap.combine(args.all());
                 let drawn = self.draw(generator, purpose_of(name), whole.operands, site);
                 drawn.with_models(whole.models)
             }
             Effect::DrawUnless(global, parameter) => {
-                let whole = self.heap.combine(arguments.all());
-                match arguments.name(parameter) {
+                let whole = self.heap.combine(args.all());
+                match args.name(parameter) {
                     Some(passed) if !passed.is_none() => whole,
-                    _ if arguments.flag("shuffle") == Some(false) => whole,
+                    _ if args.flag("shuffle") == Some(false) => whole,
                     _ => self.draw_global(global, Purpose::Values, whole.operands, site),
                 }
             }
-            Effect::SeededDraw(global) => self.seeded_draw(global, name, &arguments),
-            Effect::Keras(call) => self.call_keras(call, name, arguments),
-            Effect::TensorFlow(call) => self.call_tensorflow(call, name, &arguments),
-            Effect::Jax(call) => self.call_jax(call, arguments),
-            Effect::Lightning(call) => self.call_lightning(call, &arguments),
-            Effect::Hub(call) => self.call_hub(call, &arguments),
-            Effect::Unknown => self.call_unknown(name, &arguments),
+            Effect::SeededDraw(global) => self.seeded_draw(global, name, &args),
+            Effect::Keras(call) => self.call_keras(call, name, args),
+            Effect::TensorFlow(call) => self.call_tensorflow(call, name, &args),
+            Effect::Jax(call) => self.call_jax(call, args),
+            Effect::Lightning(call) => self.call_lightning(call, &args),
+            Effect::Hub(call) => self.call_hub(call, &args),
+            Effect::Unknown => self.call_unknown(name, &args),
             Effect::Seed(globals) => {
                 for global in globals {
                     let generator = self.global(*global);
-                    self.seed(generator, &arguments);
+                    self.seed(generator, &args);
                 }
                 Value::none()
             }
-            Effect::Generator(family) => Value::object(self.make_generator(family, &arguments)),
+            Effect::Generator(family) => Value::object(self.make_generator(family, &args)),
             Effect::GetState(global) => {
                 let generator = self.global(global);
                 self.state_of(generator, site)
             }
             Effect::SetState(global) => {
                 let generator = self.global(global);
-                if let Some(value) = arguments.first() {
+                if let Some(value) = args.first() {
                     self.restore(generator, value, site);
                 }
                 Value::none()
             }
             Effect::Read(what) => {
-                let content = self.heap.combine(arguments.all());
+                let content = self.heap.combine(args.all());
                 match what {
                     Environment::FileOrder | Environment::Arrival => {
                         self.unordered(what, name, content, site)
@@ -83,55 +83,55 @@ impl<'a> Lift<'a> {
                 if layer.has_parameters && name.rsplit('.').next() == Some(DYNAMIC_NAME) {
                     self.program.report_unknown(name, site, "it makes the model", false);
                 }
-                self.new_layer(layer, &arguments)
+                self.new_layer(layer, &args)
             }
             Effect::Functional(layer) => {
-                let whole = self.heap.combine(arguments.all());
-                let trains = arguments.flag("training") != Some(false) && self.mode_of_call();
+                let whole = self.heap.combine(args.all());
+                let trains = args.flag("training") != Some(false) && self.mode_of_call();
                 self.apply_layer(layer, None, Global::Torch, trains, whole, site)
             }
             Effect::Container => {
                 let id = self.make_module(Layer::default(), site);
-                self.absorb_each(id, arguments.all(), site);
+                self.absorb_each(id, args.all(), site);
                 Value::object(id)
             }
             Effect::Optimizer => {
-                let id = self.make_optimizer(&arguments);
+                let id = self.make_optimizer(&args);
                 // SGD without momentum has no state.
-                if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
+                if &**name == "torch.optim.SGD" && !args.may_be_true(2, "momentum") {
                     self.libraries.stateless_optimizers.insert(id);
                 }
                 Value::object(id)
             }
-            Effect::Scheduler => Value::object(self.make_scheduler(&arguments)),
+            Effect::Scheduler => Value::object(self.make_scheduler(&args)),
             Effect::Scaler => self.make_new(Kind::Scaler, "scaler", [], site),
             Effect::Average | Effect::Copy => {
-                self.copy(arguments.first(), effect == Effect::Average, site)
+                self.copy(args.first(), effect == Effect::Average, site)
             }
-            Effect::Loader => self.new_loader(&arguments),
+            Effect::Loader => self.new_loader(&args),
             Effect::Sampler(order) => {
-                let generator = self.heap.generator_of(&arguments);
-                let kind = Kind::Sampler { order, generator, from: arguments.first_or_default() };
+                let generator = self.heap.generator_of(&args);
+                let kind = Kind::Sampler { order, generator, from: args.first_or_default() };
                 Value::object(self.make(kind, "sampler", site))
             }
-            Effect::Dataset => self.new_dataset(&arguments),
+            Effect::Dataset => self.new_dataset(&args),
             Effect::Transform(layer, global) => {
-                let parts = arguments.all().filter(|it| !it.is_data()).cloned().collect();
+                let parts = args.all().filter(|it| !it.is_data()).cloned().collect();
                 let kind = Kind::Transform { layer, global, parts };
                 Value::object(self.make(kind, "transform", site))
             }
             Effect::Transforms { draws } => {
-                let parts = arguments.first().map_or_else(Vec::new, |it| self.heap.parts_of(it));
+                let parts = args.first().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let layer = Layer { draws, ..Layer::default() };
                 let kind = Kind::Transform { layer, global: Global::Torch, parts };
                 Value::object(self.make(kind, "transforms", site))
             }
             Effect::Split => {
-                let generator = self.generator_for(&arguments, Global::Torch);
-                let whole = self.heap.combine(arguments.all());
+                let generator = self.generator_for(&args, Global::Torch);
+                let whole = self.heap.combine(args.all());
                 let from = self.draw(generator, Purpose::Order, whole.operands, site);
-                let parts = arguments.first().and_then(Value::as_object);
-                let lengths = arguments.get(1, "lengths").and_then(|it| self.heap.container_in(it));
+                let parts = args.first().and_then(Value::as_object);
+                let lengths = args.get(1, "lengths").and_then(|it| self.heap.container_in(it));
                 let count = lengths.filter(|it| it.is_closed).map_or(2, |it| it.elements.len());
                 let part = |_| {
                     let (from, parts) = (from.clone(), parts.into_iter().collect());
@@ -144,61 +144,52 @@ impl<'a> Lift<'a> {
                 Value::of(Shape::Tuple((0..count.clamp(1, 8)).map(part).collect()))
             }
             Effect::Save { what } => {
-                let what = arguments.positional.get(what).or_else(|| arguments.name("obj"));
-                self.save(what, &arguments);
+                let what = args.positional.get(what).or_else(|| args.name("obj"));
+                self.save(what, &args);
                 Value::none()
             }
-            Effect::Load => self.load(&arguments),
+            Effect::Load => self.load(&args),
             Effect::CopyFile => {
                 self.output_models(site);
                 Value::constant()
             }
             Effect::Rank => Value::plain(vec![Operand::Rank]),
             Effect::Workers => Value::plain(vec![Operand::Workers]),
-            Effect::Set(switch) => self.program.set_switch(switch, &arguments),
+            Effect::Set(switch) => self.program.set_switch(switch, &args),
             Effect::State => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 self.make_new(Kind::State, "state", whole.operands, site)
             }
             Effect::Backward => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 self.backward(&whole, site);
                 Value::constant()
             }
-            Effect::Nondeterministic(operation) => self.call_operation(operation, &arguments),
+            Effect::Nondeterministic(operation) => self.call_operation(operation, &args),
         }
     }
 
     /// The generator among the arguments, or a global one.
-    pub(super) fn generator_for(&mut self, arguments: &Arguments<'a>, global: Global) -> ObjectId {
-        self.heap.generator_of(arguments).unwrap_or_else(|| self.global(global))
+    pub(super) fn generator_for(&mut self, args: &Args<'a>, global: Global) -> ObjectId {
+        self.heap.generator_of(args).unwrap_or_else(|| self.global(global))
     }
 
     /// Calls an operation that is not deterministic on a GPU in training.
-    pub(super) fn call_operation(
-        &mut self,
-        operation: &'static str,
-        arguments: &Arguments<'a>,
-    ) -> Value<'a> {
-        let mut whole = self.heap.combine(arguments.all());
+    pub(super) fn call_operation(&mut self, operation: &'static str, args: &Args<'a>) -> Value<'a> {
+        let mut whole = self.heap.combine(args.all());
         if self.mode_of_call() {
-            whole.operands =
-                self.program.nondeterministic(operation, whole.operands, arguments.site);
+            whole.operands = self.program.nondeterministic(operation, whole.operands, args.site);
         }
         whole
     }
 
     /// Library functions that need more than an effect.
-    pub(super) fn call_special(
-        &mut self,
-        name: &str,
-        arguments: &Arguments<'a>,
-    ) -> Option<Value<'a>> {
-        let site = arguments.site;
-        let first = || arguments.first().cloned();
+    pub(super) fn call_special(&mut self, name: &str, args: &Args<'a>) -> Option<Value<'a>> {
+        let site = args.site;
+        let first = || args.first().cloned();
         Some(match name {
             "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
-                let data = self.heap.combine(arguments.positional.iter().take(1));
+                let data = self.heap.combine(args.positional.iter().take(1));
                 Value { shape: Shape::Parameters(Rc::new([])), ..data }
             }
             // These call a function of the script.
@@ -206,29 +197,29 @@ impl<'a> Lift<'a> {
                 self.call_with(first()?, vec![Value::of(Shape::Settings)], site)
             }
             "torch.multiprocessing.spawn" | "torch.multiprocessing.start_processes" => {
-                let function = arguments.get(0, "fn").cloned()?;
-                let passed = arguments.get(1, "args").cloned().unwrap_or_default();
+                let function = args.get(0, "fn").cloned()?;
+                let passed = args.get(1, "args").cloned().unwrap_or_default();
                 let mut positional = vec![Value::plain(vec![Operand::Rank])];
                 positional.extend(self.heap.parts_of(&passed));
                 self.call_with(function, positional, site)
             }
             "multiprocessing.Process" | "torch.multiprocessing.Process" => {
-                let function = arguments.name("target").cloned()?;
-                let passed = arguments.name("args").cloned().unwrap_or_default();
+                let function = args.name("target").cloned()?;
+                let passed = args.name("args").cloned().unwrap_or_default();
                 self.call_with(function, self.heap.parts_of(&passed), site)
             }
             "functools.partial" => {
                 let callee = first()?;
-                let mut rest = arguments.clone();
+                let mut rest = args.clone();
                 rest.positional.remove(0);
                 Value::of(Shape::Partial(Rc::new((callee, rest))))
             }
-            "typing.cast" => arguments.get(1, "val").cloned()?,
+            "typing.cast" => args.get(1, "val").cloned()?,
             "itertools.cycle" | "itertools.islice" | "itertools.tee" | "contextlib.closing" => {
                 first()?
             }
             "itertools.chain" | "itertools.chain.from_iterable" => {
-                let models = self.heap.models_in(arguments.all());
+                let models = self.heap.models_in(args.all());
                 let models = Some(models).filter(|it| !it.is_empty())?;
                 Value::of(Shape::Parameters(models.into()))
             }
@@ -239,27 +230,27 @@ impl<'a> Lift<'a> {
             | "collections.Counter"
             | "queue.Queue"
             | "queue.deque" => {
-                let entries = arguments.first().and_then(|it| self.heap.container_in(it));
+                let entries = args.first().and_then(|it| self.heap.container_in(it));
                 let mut container = entries.cloned().unwrap_or_default();
                 container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 self.make_new(Kind::Container(container), "container", whole.operands, site)
             }
             // The order is kept unless `shuffle=True`.
             "sklearn.model_selection.KFold"
             | "sklearn.model_selection.StratifiedKFold"
             | "sklearn.model_selection.StratifiedGroupKFold"
-                if arguments.flag("shuffle") != Some(true) =>
+                if args.flag("shuffle") != Some(true) =>
             {
-                self.heap.pure(arguments)
+                self.heap.pure(args)
             }
             "numpy.sort" | "numpy.unique" | "natsort.natsorted" | "natsort.os_sorted" => {
-                let values = arguments.positional.iter().cloned();
+                let values = args.positional.iter().cloned();
                 let sorted: Vec<_> = values.map(|it| without_order(it, &self.heap)).collect();
                 self.heap.combine(&sorted)
             }
             "numpy.savez" | "numpy.savez_compressed" => {
-                self.save_arrays(arguments);
+                self.save_arrays(args);
                 Value::none()
             }
             "json.dump" if !self.program.loops.is_empty() => {
@@ -267,15 +258,15 @@ impl<'a> Lift<'a> {
                 self.program.facts.asides.push(super::facts::Aside { site, holdings });
                 Value::none()
             }
-            "json.load" if self.libraries.dumps_json => self.load(arguments),
-            "numpy.load" if self.libraries.saves_arrays => self.load(arguments),
+            "json.load" if self.libraries.dumps_json => self.load(args),
+            "numpy.load" if self.libraries.saves_arrays => self.load(args),
             "torch.initial_seed" => {
                 let generator = self.global(Global::Torch);
                 Value::variable(self.heap.object(generator).cell)
             }
             "os.getenv" => self.environment_variable(&first()?),
             _ if name.starts_with("torch.distributions.") && is_class(name) => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 Value { shape: Shape::Distribution, ..whole }
             }
             _ => return None,
@@ -292,18 +283,18 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// A pure computation; entries of a checkpoint are passed through.
-    pub(super) fn pure(&self, arguments: &Arguments<'a>) -> Value<'a> {
-        if let Some(first) = arguments.first()
+    pub(super) fn pure(&self, args: &Args<'a>) -> Value<'a> {
+        if let Some(first) = args.first()
             && matches!(first.shape, Shape::Loaded(..))
         {
             return first.clone();
         }
-        self.combine(arguments.all())
+        self.combine(args.all())
     }
 
     /// The arguments of a call and another value, as data.
-    pub(super) fn combine_with(&self, arguments: &Arguments<'a>, value: &Value<'a>) -> Value<'a> {
-        let mut whole = self.combine(arguments.all());
+    pub(super) fn combine_with(&self, args: &Args<'a>, value: &Value<'a>) -> Value<'a> {
+        let mut whole = self.combine(args.all());
         whole.depend_on(&self.data(value));
         whole
     }

@@ -1,8 +1,8 @@
 //! Lightning: the loop of `Trainer.fit`.
 
 use super::{
-    Arguments, Container, Framework, Holdings, Kind, Lift, Lightning, ObjectId, Rule, Runner,
-    Shape, Site, SwitchSet, Value, is_one_of,
+    Args, Container, Framework, Holdings, Kind, Lift, Lightning, ObjectId, Rule, Runner, Shape,
+    Site, SwitchSet, Value, is_one_of,
 };
 
 /// Methods of modules that change nothing that a checkpoint holds.
@@ -26,40 +26,36 @@ struct Loaders<'a> {
 
 impl<'a> Lift<'a> {
     /// Calls something of Lightning.
-    pub(super) fn call_lightning(
-        &mut self,
-        call: Lightning,
-        arguments: &Arguments<'a>,
-    ) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn call_lightning(&mut self, call: Lightning, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let framework = match call {
             Lightning::Trainer => {
-                self.set_trainer_switches(arguments);
-                let callbacks = arguments.name("callbacks");
+                self.set_trainer_switches(args);
+                let callbacks = args.name("callbacks");
                 Framework::Trainer(Trainer {
                     callbacks: callbacks.map_or_else(Vec::new, |it| self.heap.objects_in(it)),
-                    resumes: arguments.name("resume_from_checkpoint").cloned(),
+                    resumes: args.name("resume_from_checkpoint").cloned(),
                 })
             }
             Lightning::Checkpoint => Framework::ModelCheckpoint {
-                is_without_optimizers: arguments.may_be_true(usize::MAX, "save_weights_only"),
+                is_without_optimizers: args.may_be_true(usize::MAX, "save_weights_only"),
             },
         };
         Value::object(self.make_framework(framework, "trainer", site))
     }
 
-    fn set_trainer_switches(&mut self, arguments: &Arguments<'a>) {
-        match arguments.name("deterministic").map(|it| &it.shape) {
+    fn set_trainer_switches(&mut self, args: &Args<'a>) {
+        match args.name("deterministic").map(|it| &it.shape) {
             Some(Shape::Text("warn")) => {
-                let site = self.keyword_site("deterministic", arguments);
+                let site = self.keyword_site("deterministic", args);
                 let rule = Rule::WarnOnly;
                 self.program.facts.switches.push(SwitchSet { rule, site });
             }
             Some(Shape::Bool(true)) => self.program.facts.is_deterministic = true,
             _ => {}
         }
-        if arguments.is_true(usize::MAX, "benchmark") {
-            let site = self.keyword_site("benchmark", arguments);
+        if args.is_true(usize::MAX, "benchmark") {
+            let site = self.keyword_site("benchmark", args);
             let rule = Rule::CudnnBenchmark;
             self.program.facts.switches.push(SwitchSet { rule, site });
         }
@@ -70,21 +66,21 @@ impl<'a> Lift<'a> {
         &mut self,
         trainer: &Trainer<'a>,
         name: &str,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         match name {
             "fit" => {
-                let model = arguments.get(0, "model").cloned().unwrap_or_default();
+                let model = args.get(0, "model").cloned().unwrap_or_default();
                 match model.as_object() {
                     Some(id)
                         if self.heap.is_module(id) && self.hook(id, "training_step").is_some() =>
                     {
-                        self.fit_module(trainer, id, &arguments);
+                        self.fit_module(trainer, id, &args);
                     }
                     // The module is of an unknown library.
                     _ => {
-                        let data = arguments.get(1, "train_dataloaders").cloned();
+                        let data = args.get(1, "train_dataloaders").cloned();
                         self.train_with_hub(&model, &data.unwrap_or_default(), site);
                     }
                 }
@@ -95,10 +91,10 @@ impl<'a> Lift<'a> {
         Value::constant()
     }
 
-    fn fit_module(&mut self, trainer: &Trainer<'a>, model: ObjectId, arguments: &Arguments<'a>) {
-        let site = arguments.site;
+    fn fit_module(&mut self, trainer: &Trainer<'a>, model: ObjectId, args: &Args<'a>) {
+        let site = args.site;
         self.forget_fields(model);
-        let loaders = self.loaders(model, arguments);
+        let loaders = self.loaders(model, args);
         let configured = self.call_hook(model, "configure_optimizers", Vec::new(), site);
         let made = configured.map_or_else(Vec::new, |it| self.optimizers_in(&it, site));
         let all = made.iter().copied();
@@ -117,10 +113,10 @@ impl<'a> Lift<'a> {
         for id in &hooked {
             self.forget_fields(*id);
         }
-        let path = arguments.get(4, "ckpt_path").or(trainer.resumes.as_ref());
+        let path = args.get(4, "ckpt_path").or(trainer.resumes.as_ref());
         let is_resumed = path.is_some_and(|it| !it.is_none());
         if is_resumed {
-            let loaded = self.load(&Arguments::none(site));
+            let loaded = self.load(&Args::none(site));
             self.call_hook(model, "on_load_checkpoint", vec![loaded], site);
         }
         let hook = |lift: &mut Lift<'a>, name: &str| {
@@ -157,7 +153,7 @@ impl<'a> Lift<'a> {
             });
             if is_automatic {
                 for scheduler in &schedulers {
-                    lift.call_object_method(*scheduler, "step", Arguments::none(site));
+                    lift.call_object_method(*scheduler, "step", Args::none(site));
                 }
             }
             lift.validate_module(model, &loaders, site);
@@ -171,12 +167,12 @@ impl<'a> Lift<'a> {
     }
 
     /// The loaders passed to `fit`, or those of a data module or the model.
-    fn loaders(&mut self, model: ObjectId, arguments: &Arguments<'a>) -> Loaders<'a> {
-        let site = arguments.site;
-        let data = arguments
+    fn loaders(&mut self, model: ObjectId, args: &Args<'a>) -> Loaders<'a> {
+        let site = args.site;
+        let data = args
             .name("datamodule")
-            .or_else(|| arguments.get(1, "train_dataloaders"))
-            .or_else(|| arguments.name("train_dataloader"))
+            .or_else(|| args.get(1, "train_dataloaders"))
+            .or_else(|| args.name("train_dataloader"))
             .cloned();
         let is_module =
             |lift: &mut Lift<'a>, id: &ObjectId| lift.hook(*id, "train_dataloader").is_some();
@@ -184,7 +180,7 @@ impl<'a> Lift<'a> {
         let source =
             passed.filter(|id| is_module(self, id)).or_else(|| data.is_none().then_some(model));
         let Some(source) = source else {
-            let validation = arguments.passed(2, "val_dataloaders").cloned();
+            let validation = args.passed(2, "val_dataloaders").cloned();
             return Loaders { training: data.unwrap_or_default(), validation };
         };
         self.call_hook(source, "prepare_data", Vec::new(), site);
@@ -270,9 +266,9 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
+        let site = args.site;
         if !self.heap.inherits(id, "pytorch_lightning.") {
             return None;
         }
@@ -284,7 +280,7 @@ impl<'a> Lift<'a> {
                 }
             },
             "manual_backward" => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 self.backward(&whole, site);
                 Value::constant()
             }

@@ -7,8 +7,8 @@ use ruff_python_ast::{Expr, Stmt, StmtFor, StmtWhile};
 use ruff_text_size::Ranged;
 
 use super::{
-    Arguments, Heap, Kind, Lift, Loop, LoopId, ObjectId, Operand, Owner, ProgramBuilder, Shape,
-    Site, Statement, Value, Variable,
+    Args, Heap, Kind, Lift, Loop, LoopId, ObjectId, Operand, Owner, ProgramBuilder, Shape, Site,
+    Statement, Value, Variable,
 };
 
 /// Maximum number of known objects for which a loop is unrolled.
@@ -246,15 +246,15 @@ impl<'a> Lift<'a> {
             }
             // The body of a generator function runs with the loop.
             Shape::Function(function) => {
-                let mut element = self.enter(function, Arguments::none(site));
+                let mut element = self.enter(function, Args::none(site));
                 element.operands.push(by_counter);
                 element
             }
             Shape::Partial(partial) => {
-                let arguments = Arguments { site, ..partial.1.clone() };
+                let args = Args { site, ..partial.1.clone() };
                 let mut element = match &partial.0.shape {
-                    Shape::Function(function) => self.enter(function, arguments),
-                    _ => self.call_value(partial.0.clone(), arguments),
+                    Shape::Function(function) => self.enter(function, args),
+                    _ => self.call_value(partial.0.clone(), args),
                 };
                 if element.is_data() {
                     element.operands.push(by_counter);

@@ -99,8 +99,7 @@ use unknown_object::UnknownObject;
 use usage::Usage;
 pub(crate) use value::ObjectId;
 use value::{
-    Arguments, Class, Code, FrameId, Function, LoadId, Models, SPREAD, Shape, UnknownId, Value,
-    push_new,
+    Args, Class, Code, FrameId, Function, LoadId, Models, SPREAD, Shape, UnknownId, Value, push_new,
 };
 
 /// Returns true if a name is one of the words in a list.

@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{
-    Arguments, Global, Lift, ObjectId, Operand, Purpose, Shape, Value, is_one_of, library,
-};
+use super::{Args, Global, Lift, ObjectId, Operand, Purpose, Shape, Value, is_one_of, library};
 
 /// Methods that return parameters or buffers.
 const PARAMETERS: &str = "parameters named_parameters buffers named_buffers trainable_parameters";
@@ -14,21 +12,21 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         layer: library::Layer,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         if layer.is_keras {
-            return self.call_keras_model(id, layer, arguments);
+            return self.call_keras_model(id, layer, args);
         }
         let cell = self.heap.cell(id);
         let forward = self.hook(id, "forward").or_else(|| self.hook(id, "__call__"));
         if let Some(function) = forward {
-            let mut result = self.enter(&function, arguments);
+            let mut result = self.enter(&function, args);
             let models = self.heap.models_of(id).and(result.models);
             result.mark(Operand::Variable(cell), models);
             return result;
         }
-        let value = self.heap.combine(arguments.all());
+        let value = self.heap.combine(args.all());
         let trains = self.heap.trains(id);
         let mut value = self.apply_parts(id, layer, trains, value, site);
         let models = self.heap.models_of(id).and(value.models);
@@ -40,24 +38,23 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &'a str,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         let root = self.heap.root(id);
         if self.heap.is_keras(id)
-            && let Some(value) = self.call_keras_method(id, name, &arguments)
+            && let Some(value) = self.call_keras_method(id, name, &args)
         {
             return value;
         }
-        if let Some(value) = self.call_lightning_method(id, name, &arguments) {
+        if let Some(value) = self.call_lightning_method(id, name, &args) {
             return value;
         }
         match name {
             "train" | "eval" | "requires_grad_" | "to" | "cuda" | "cpu" | "half" | "float"
             | "double" | "bfloat16" | "type" | "share_memory" | "to_empty" | "xpu" | "compile" => {
                 if matches!(name, "train" | "eval") {
-                    let off =
-                        matches!(arguments.first().map(|it| &it.shape), Some(Shape::Bool(false)));
+                    let off = matches!(args.first().map(|it| &it.shape), Some(Shape::Bool(false)));
                     self.heap.set_mode(root, name == "train" && !off);
                 }
                 Value::object(id)
@@ -71,7 +68,7 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             "apply" => {
-                if let Some(function) = arguments.positional.into_iter().next() {
+                if let Some(function) = args.positional.into_iter().next() {
                     self.call_with(function, vec![Value::object(id)], site);
                 }
                 Value::object(id)
@@ -81,19 +78,19 @@ impl<'a> Lift<'a> {
             }
             "register_buffer" | "register_parameter" => {
                 if let (Some(name), Some(value)) = (
-                    arguments.get(0, "name").and_then(Value::as_text).copied(),
-                    arguments.positional.get(1).or_else(|| arguments.name("tensor")),
+                    args.get(0, "name").and_then(Value::as_text).copied(),
+                    args.positional.get(1).or_else(|| args.name("tensor")),
                 ) {
                     self.register(id, name, value, site);
                 }
                 Value::constant()
             }
             "append" | "add_module" | "insert" | "extend" | "register_module" => {
-                self.absorb_each(id, arguments.all(), site);
+                self.absorb_each(id, args.all(), site);
                 Value::object(id)
             }
             "update_parameters" | "update" => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 let cell = self.heap.object(root).cell;
                 self.write_cell(id, whole.operands, site);
                 if !self.program.loops.is_empty() {
@@ -102,7 +99,7 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             "backward" => {
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 self.backward(&whole, site);
                 Value::constant()
             }
@@ -113,7 +110,7 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             "no_sync" | "register_forward_hook" | "register_hook" | "hparams" => Value::constant(),
-            _ => self.call_object(id, arguments),
+            _ => self.call_object(id, args),
         }
     }
 }

@@ -1,26 +1,26 @@
 //! Models and their layers.
 
 use super::{
-    Arguments, Global, Heap, Kind, Layer, Lift, ObjectId, Purpose, Shape, Site, Value, push_new,
+    Args, Global, Heap, Kind, Layer, Lift, ObjectId, Purpose, Shape, Site, Value, push_new,
 };
 
 impl<'a> Lift<'a> {
-    pub(super) fn new_layer(&mut self, layer: Layer, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn new_layer(&mut self, layer: Layer, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let shown = self.execution.statement.unwrap_or(site);
         let id = self.make_module(layer, shown);
         let cell = self.heap.object(id).cell;
-        let is_pretrained = arguments.may_be_true(usize::MAX, "pretrained")
-            || arguments.may_be_true(usize::MAX, "weights");
+        let is_pretrained =
+            args.may_be_true(usize::MAX, "pretrained") || args.may_be_true(usize::MAX, "weights");
         if layer.draws_parameters && !is_pretrained {
             let drawn = self.draw_global(Global::Torch, Purpose::Parameters, [], shown);
             self.program.compute(cell, "initial", drawn.operands, shown);
         }
-        let whole = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let whole = self.heap.combine(args.all().filter(|it| it.is_data()));
         if !whole.operands.is_empty() {
             self.write_cell(id, whole.operands, shown);
         }
-        self.absorb_each(id, arguments.all(), shown);
+        self.absorb_each(id, args.all(), shown);
         Value::object(id)
     }
 

@@ -1,7 +1,7 @@
 //! Operations of PyTorch that are nondeterministic with certain
 //! arguments.
 
-use super::{Arguments, Effect, Layer, Lift, Value, library};
+use super::{Args, Effect, Layer, Lift, Value, library};
 
 const INTERPOLATION: &str = "the gradient of a linear interpolation";
 const BAG: &str = "the gradient of EmbeddingBag";
@@ -11,9 +11,9 @@ impl<'a> Lift<'a> {
     pub(super) fn call_nondeterministic(
         &mut self,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let mode = |position: usize| arguments.get(position, "mode").and_then(Value::as_text);
+        let mode = |position: usize| args.get(position, "mode").and_then(Value::as_text);
         let is_linear = |position: usize| {
             let mode = mode(position).copied();
             mode.is_some_and(|it| matches!(it, "linear" | "bilinear" | "bicubic" | "trilinear"))
@@ -25,15 +25,15 @@ impl<'a> Lift<'a> {
             "nn.EmbeddingBag" if is_max(5) => BAG,
             "nn.functional.embedding_bag" if is_max(6) => BAG,
             _ => {
-                let is_learned = !self.heap.combine(arguments.all()).models.is_empty();
-                op_of_arguments(name, arguments, 1, is_learned)?
+                let is_learned = !self.heap.combine(args.all()).models.is_empty();
+                op_of_arguments(name, args, 1, is_learned)?
             }
         };
         if let Some(Effect::Module(layer)) = library::effect_of(&format!("torch.{name}")) {
             let layer = Layer { nondeterministic: Some(operation), ..layer };
-            return Some(self.new_layer(layer, arguments));
+            return Some(self.new_layer(layer, args));
         }
-        Some(self.call_operation(operation, arguments))
+        Some(self.call_operation(operation, args))
     }
 }
 
@@ -41,11 +41,11 @@ impl<'a> Lift<'a> {
 /// non-tensor argument is at `first`. `is_learned` is true if a model computed any of them.
 pub(super) fn op_of_arguments(
     name: &str,
-    arguments: &Arguments<'_>,
+    args: &Args<'_>,
     first: usize,
     is_learned: bool,
 ) -> Option<&'static str> {
-    let is_there = |name: &str| arguments.passed(first, name).is_some();
+    let is_there = |name: &str| args.passed(first, name).is_some();
     match name {
         "bincount" if is_there("weights") => Some("a weighted bincount"),
         "median" if is_there("dim") => Some("the index of a median"),

@@ -1,12 +1,12 @@
 //! Optimizers and their schedules.
 
-use super::{Arguments, Kind, Lift, ObjectId, Operand, Shape, Site, Value, Variable};
+use super::{Args, Kind, Lift, ObjectId, Operand, Shape, Site, Value, Variable};
 
 impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
-    pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>) -> ObjectId {
-        let site = arguments.site;
-        let passed = arguments.get(0, "params").cloned();
+    pub(super) fn make_optimizer(&mut self, args: &Args<'a>) -> ObjectId {
+        let site = args.site;
+        let passed = args.get(0, "params").cloned();
         let mut models = self.heap.models_in(passed.iter());
         let parts = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
         for value in passed.iter().chain(&parts) {
@@ -21,7 +21,7 @@ impl<'a> Lift<'a> {
             }
         }
         let id = self.make(Kind::Optimizer { models, tensors }, "optimizer", site);
-        let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let rest = self.heap.combine(args.all().filter(|it| it.is_data()));
         self.write_state(id, "new", rest.operands, site);
         id
     }
@@ -55,10 +55,10 @@ impl<'a> Lift<'a> {
         self.unwrapped(id)
     }
 
-    pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>) -> ObjectId {
-        let site = arguments.site;
+    pub(super) fn make_scheduler(&mut self, args: &Args<'a>) -> ObjectId {
+        let site = args.site;
         let mut optimizers = Vec::new();
-        for value in arguments.all() {
+        for value in args.all() {
             let Some(id) = self.optimizer_in(value, site) else {
                 continue;
             };
@@ -69,7 +69,7 @@ impl<'a> Lift<'a> {
             }
         }
         let id = self.make(Kind::Scheduler { optimizers }, "scheduler", site);
-        let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let rest = self.heap.combine(args.all().filter(|it| it.is_data()));
         self.write_state(id, "new", rest.operands, site);
         id
     }

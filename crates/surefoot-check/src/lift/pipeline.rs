@@ -1,8 +1,8 @@
 //! Pipelines of `tf.data`.
 
 use super::{
-    Arguments, Environment, Family, Framework, Global, Heap, Lift, ObjectId, Operand, Purpose,
-    Shape, Site, Value, Variable, is_one_of,
+    Args, Environment, Family, Framework, Global, Heap, Lift, ObjectId, Operand, Purpose, Shape,
+    Site, Value, Variable, is_one_of,
 };
 
 /// Methods that select or group elements.
@@ -39,11 +39,11 @@ enum Stage<'a> {
 
 impl<'a> Lift<'a> {
     /// A pipeline from the arguments of the call that makes it.
-    pub(super) fn new_pipeline(&mut self, name: &str, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn new_pipeline(&mut self, name: &str, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let names = ["tensors", "filenames", "generator", "datasets", "elems"];
-        let named = || names.into_iter().find_map(|name| arguments.name(name));
-        let first = arguments.first().or_else(named);
+        let named = || names.into_iter().find_map(|name| args.name(name));
+        let first = args.first().or_else(named);
         let source = match first {
             // A function that yields elements.
             Some(value) if name.ends_with("from_generator") => {
@@ -57,12 +57,11 @@ impl<'a> Lift<'a> {
             None => Value::constant(),
         };
         let mut stages = Vec::new();
-        if name.ends_with("list_files") && !is_false(arguments.get(1, "shuffle")) {
-            let seed = arguments.get(2, "seed");
+        if name.ends_with("list_files") && !is_false(args.get(1, "shuffle")) {
+            let seed = args.get(2, "seed");
             stages.push(self.shuffle_stage(seed, true, site));
         }
-        if name.starts_with("tensorflow_datasets")
-            && arguments.may_be_true(usize::MAX, "shuffle_files")
+        if name.starts_with("tensorflow_datasets") && args.may_be_true(usize::MAX, "shuffle_files")
         {
             stages.push(self.shuffle_stage(None, true, site));
         }
@@ -70,13 +69,13 @@ impl<'a> Lift<'a> {
     }
 
     /// Batches from the files of a directory, shuffled by default.
-    pub(super) fn new_directory(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn new_directory(&mut self, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let mut stages = Vec::new();
-        if !is_false(arguments.name("shuffle")) {
-            stages.push(self.shuffle_stage(arguments.name("seed"), true, site));
+        if !is_false(args.name("shuffle")) {
+            stages.push(self.shuffle_stage(args.name("seed"), true, site));
         }
-        let source = self.heap.combine(arguments.all());
+        let source = self.heap.combine(args.all());
         self.make_pipeline(source, stages, site)
     }
 
@@ -105,7 +104,7 @@ impl<'a> Lift<'a> {
         if !reshuffles {
             return Stage::Values(seed);
         }
-        let generator = self.make_generator(Family::Pipeline, &Arguments::of(vec![seed], site));
+        let generator = self.make_generator(Family::Pipeline, &Args::of(vec![seed], site));
         self.heap.object_mut(generator).name = Some("shuffle".to_owned());
         Stage::Shuffle { generator, site }
     }
@@ -116,27 +115,27 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         pipeline: Pipeline<'a>,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         let mut stages = pipeline.stages;
         let mut source = pipeline.source;
         match name {
             "shuffle" => {
-                let reshuffles = !is_false(arguments.get(2, "reshuffle_each_iteration"));
-                stages.push(self.shuffle_stage(arguments.get(1, "seed"), reshuffles, site));
+                let reshuffles = !is_false(args.get(2, "reshuffle_each_iteration"));
+                stages.push(self.shuffle_stage(args.get(1, "seed"), reshuffles, site));
             }
             "map" | "flat_map" | "interleave" | "apply" => {
-                if let Some(function) = arguments.get(0, "map_func") {
+                if let Some(function) = args.get(0, "map_func") {
                     stages.push(Stage::Map(function.clone()));
                 }
-                if is_false(arguments.name("deterministic")) {
-                    let site = self.keyword_site("deterministic", arguments);
+                if is_false(args.name("deterministic")) {
+                    let site = self.keyword_site("deterministic", args);
                     stages.push(self.arrival_stage(name, site));
                 }
             }
             "with_options" => {
-                let options = arguments.first().and_then(Value::as_object);
+                let options = args.first().and_then(Value::as_object);
                 let is_loose = options.is_some_and(|id| {
                     let mut fields = ["deterministic", "experimental_deterministic"].into_iter();
                     fields.any(|field| is_false(self.heap.field(id, field).as_ref()))
@@ -156,18 +155,18 @@ impl<'a> Lift<'a> {
             }
             "enumerate" => stages.push(Stage::Enumerate),
             "concatenate" | "zip" => {
-                let other = arguments.first().cloned();
+                let other = args.first().cloned();
                 source =
                     Value::of(Shape::Tuple([Some(source), other].into_iter().flatten().collect()));
             }
             "as_numpy_iterator" => return Value::object(id),
             _ if is_one_of(name, SELECTIONS) => {
-                let values = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+                let values = self.heap.combine(args.all().filter(|it| it.is_data()));
                 if !values.operands.is_empty() {
                     stages.push(Stage::Values(values));
                 }
             }
-            "reduce" => return self.heap.state_and(id, arguments),
+            "reduce" => return self.heap.state_and(id, args),
             _ => return Value::constant(),
         }
         self.make_pipeline(source, stages, site)

@@ -1,17 +1,17 @@
 //! Checkpoints: saves, loads and restores.
 
 use super::{
-    Arguments, Heap, Holdings, Key, Kind, Lift, Load, LoadId, Moment, ObjectId, Operand,
-    ProgramBuilder, Restore, Role, Shape, Site, Statement, Value, Variable,
+    Args, Heap, Holdings, Key, Kind, Lift, Load, LoadId, Moment, ObjectId, Operand, ProgramBuilder,
+    Restore, Role, Shape, Site, Statement, Value, Variable,
 };
 
 impl<'a> Lift<'a> {
     /// A call that saves a value.
-    pub(super) fn save(&mut self, what: Option<&Value<'a>>, arguments: &Arguments<'a>) {
-        let site = arguments.site;
+    pub(super) fn save(&mut self, what: Option<&Value<'a>>, args: &Args<'a>) {
+        let site = args.site;
         let Some(what) = what else { return };
         let holdings = self.heap.holdings(what, 4);
-        let file = self.program.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
+        let file = self.program.file_name(args.get(1, "f").or_else(|| args.name("file")));
         if self.is_checkpoint(&holdings, file.as_deref()) {
             self.note_save(holdings, file, site);
             return;
@@ -53,9 +53,9 @@ impl<'a> Lift<'a> {
     }
 
     /// A call that loads.
-    pub(super) fn load(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
-        let file = self.program.file_name(arguments.first().or_else(|| arguments.name("f")));
+    pub(super) fn load(&mut self, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
+        let file = self.program.file_name(args.first().or_else(|| args.name("f")));
         let moment = self.program.moment();
         let id = self.program.note_load(Vec::new(), file, site, moment);
         Value::of(Shape::Loaded(id, std::rc::Rc::new([])))

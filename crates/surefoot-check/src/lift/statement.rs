@@ -123,9 +123,9 @@ impl<'a> Lift<'a> {
     }
 
     pub(super) fn define_class(&mut self, code: &'a StmtClassDef) {
-        let arguments = code.arguments.as_deref();
-        let bases: Vec<Value<'a>> = arguments
-            .map_or_else(Vec::new, |it| it.args.iter().map(|base| self.eval(base)).collect());
+        let args = code.arguments.as_deref();
+        let bases: Vec<Value<'a>> =
+            args.map_or_else(Vec::new, |it| it.args.iter().map(|base| self.eval(base)).collect());
         let frame = self.scope.frame(self.scope.current);
         let (file, module) = (frame.file, frame.module);
         let body = self.scope.new_frame(Some(self.scope.current), module, file);

@@ -1,25 +1,24 @@
 //! Switches of libraries.
 
-use super::{Arguments, ProgramBuilder, Rule, Shape, Site, Switch, SwitchSet, Value};
+use super::{Args, ProgramBuilder, Rule, Shape, Site, Switch, SwitchSet, Value};
 
 impl<'a> ProgramBuilder<'a> {
-    pub(super) fn set_switch(&mut self, switch: Switch, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn set_switch(&mut self, switch: Switch, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let rule = match switch {
             Switch::Deterministic => {
-                arguments.is_true(usize::MAX, "warn_only").then_some(Rule::WarnOnly)
+                args.is_true(usize::MAX, "warn_only").then_some(Rule::WarnOnly)
             }
             Switch::MatmulPrecision => {
-                let precision = arguments.first().and_then(Value::as_text).copied();
+                let precision = args.first().and_then(Value::as_text).copied();
                 matches!(precision, Some("high" | "medium")).then_some(Rule::Precision)
             }
             Switch::TensorFloat => {
-                (!matches!(arguments.first().map(|it| &it.shape), Some(Shape::Bool(false))))
+                (!matches!(args.first().map(|it| &it.shape), Some(Shape::Bool(false))))
                     .then_some(Rule::Precision)
             }
             Switch::Jax => {
-                let text =
-                    |at: usize| arguments.positional.get(at).and_then(Value::as_text).copied();
+                let text = |at: usize| args.positional.get(at).and_then(Value::as_text).copied();
                 let is_low = matches!(
                     text(1),
                     Some("bfloat16" | "tensorfloat32" | "fastest" | "default" | "high")
@@ -28,14 +27,14 @@ impl<'a> ProgramBuilder<'a> {
                     .then_some(Rule::Precision)
             }
             Switch::Compile => {
-                let mode = arguments.name("mode").and_then(Value::as_text).copied();
+                let mode = args.name("mode").and_then(Value::as_text).copied();
                 mode.is_some_and(|it| it.starts_with("max-autotune")).then_some(Rule::Autotune)
             }
         };
         if let Some(rule) = rule {
             self.facts.switches.push(SwitchSet { rule, site });
         }
-        match (switch, arguments.first()) {
+        match (switch, args.first()) {
             (Switch::Compile, Some(model)) => model.clone(),
             _ => Value::none(),
         }

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 
 use super::{
-    Arguments, Container, Environment, Family, Framework, GeneratorOrigin, Global, Heap, Holdings,
-    Kind, Lift, ObjectId, Operand, ProgramBuilder, Role, Rule, Shape, Site, SwitchSet, TensorFlow,
-    Value,
+    Args, Container, Environment, Family, Framework, GeneratorOrigin, Global, Heap, Holdings, Kind,
+    Lift, ObjectId, Operand, ProgramBuilder, Role, Rule, Shape, Site, SwitchSet, TensorFlow, Value,
 };
 
 impl<'a> Lift<'a> {
@@ -14,19 +13,19 @@ impl<'a> Lift<'a> {
         &mut self,
         call: TensorFlow,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         match call {
             TensorFlow::Variable => {
-                let initial = arguments.get(0, "initial_value").cloned();
+                let initial = args.get(0, "initial_value").cloned();
                 let whole = self.heap.combine(initial.iter());
                 self.make_new(Kind::State, "variable", whole.operands, site)
             }
             TensorFlow::Checkpoint => {
-                let named = arguments.named.iter();
+                let named = args.named.iter();
                 let entries = named.map(|(name, value)| (*name, value.clone(), site)).collect();
-                let elements = arguments.positional.clone();
+                let elements = args.positional.clone();
                 let container =
                     Container { elements, entries, is_closed: true, has_keys: true, order: None };
                 let content = self.make(Kind::Container(container), "content", site);
@@ -34,28 +33,26 @@ impl<'a> Lift<'a> {
                 Value::object(id)
             }
             TensorFlow::Manager => {
-                let of = arguments.get(0, "checkpoint").and_then(Value::as_object);
+                let of = args.get(0, "checkpoint").and_then(Value::as_object);
                 let Some(content) = of.and_then(|id| self.heap.checkpoint_content(id)) else {
                     return Value::constant();
                 };
                 Value::object(self.make_framework(Framework::Manager(content), "manager", site))
             }
-            TensorFlow::Dataset | TensorFlow::Files => self.new_pipeline(name, arguments),
-            TensorFlow::Generator => {
-                Value::object(self.make_generator(Family::TensorFlow, arguments))
-            }
+            TensorFlow::Dataset | TensorFlow::Files => self.new_pipeline(name, args),
+            TensorFlow::Generator => Value::object(self.make_generator(Family::TensorFlow, args)),
             TensorFlow::EntropyGenerator => {
                 let read = self.read_environment(Environment::Entropy, "entropy", site);
-                let passed = Arguments::of(vec![Value::variable(read)], site);
+                let passed = Args::of(vec![Value::variable(read)], site);
                 Value::object(self.make_generator(Family::TensorFlow, &passed))
             }
             TensorFlow::GlobalGenerator => Value::object(self.global(Global::TensorFlow)),
             TensorFlow::Options => Value::object(self.make(Kind::Plain, "options", site)),
             TensorFlow::Call => {
-                let Some(function) = arguments.get(0, "func").cloned() else {
+                let Some(function) = args.get(0, "func").cloned() else {
                     return Value::constant();
                 };
-                let passed = arguments.get(1, "inp").cloned();
+                let passed = args.get(1, "inp").cloned();
                 let positional = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let result = self.call_with(function, positional, site);
                 let mut whole = self.heap.combine(passed.iter());
@@ -63,10 +60,10 @@ impl<'a> Lift<'a> {
                 if result.is_data() { whole } else { result }
             }
             TensorFlow::Run => {
-                let Some(function) = arguments.get(0, "fn").cloned() else {
+                let Some(function) = args.get(0, "fn").cloned() else {
                     return Value::constant();
                 };
-                let passed = arguments.get(1, "args").cloned();
+                let passed = args.get(1, "args").cloned();
                 let positional =
                     passed.as_ref().map_or_else(Vec::new, |it| match self.heap.parts_of(it) {
                         parts if parts.is_empty() => vec![it.clone()],
@@ -76,14 +73,14 @@ impl<'a> Lift<'a> {
             }
             TensorFlow::Strategy => Value::library("tensorflow.distribute.Strategy"),
             TensorFlow::Resize => {
-                let method = arguments.get(2, "method");
+                let method = args.get(2, "method");
                 let is_smooth = method.is_none_or(|it| {
                     matches!(it.as_text(), Some(&("bilinear" | "bicubic")))
                         || matches!(&it.shape, Shape::Library(name) if name.ends_with("BILINEAR"))
                 });
                 match is_smooth {
-                    true => self.call_operation("the gradient of a bilinear resize", arguments),
-                    false => self.heap.combine(arguments.all()),
+                    true => self.call_operation("the gradient of a bilinear resize", args),
+                    false => self.heap.combine(args.all()),
                 }
             }
         }
@@ -95,12 +92,12 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         framework: &Rc<Framework<'a>>,
         name: &'a str,
-        arguments: Arguments<'a>,
+        args: Args<'a>,
     ) -> Value<'a> {
-        let site = arguments.site;
+        let site = args.site;
         match &**framework {
             Framework::Pipeline(pipeline) => {
-                self.call_pipeline_method(id, pipeline.clone(), name, &arguments)
+                self.call_pipeline_method(id, pipeline.clone(), name, &args)
             }
             Framework::Checkpoint(content) | Framework::Manager(content) => {
                 match name {
@@ -112,18 +109,16 @@ impl<'a> Lift<'a> {
                 }
                 Value::constant()
             }
-            Framework::Trainer(trainer) => {
-                self.call_trainer_method(&trainer.clone(), name, arguments)
-            }
+            Framework::Trainer(trainer) => self.call_trainer_method(&trainer.clone(), name, args),
             Framework::HubTrainer { model, data } => {
                 if name == "train" {
                     self.train_with_hub(model, data, site);
                 }
                 Value::constant()
             }
-            Framework::Accelerator => self.call_accelerator_method(name, &arguments),
+            Framework::Accelerator => self.call_accelerator_method(name, &args),
             Framework::Callback(..) | Framework::ModelCheckpoint { .. } => {
-                self.heap.combine(arguments.all())
+                self.heap.combine(args.all())
             }
         }
     }
@@ -185,12 +180,12 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
+        let site = args.site;
         let cell = self.heap.cell(id);
         let parameter = if name == "assign" { "value" } else { "delta" };
-        let value = arguments.get(0, parameter).cloned().unwrap_or_default();
+        let value = args.get(0, parameter).cloned().unwrap_or_default();
         match name {
             "assign" => {
                 if let Shape::Loaded(load, _) = value.shape {

@@ -1,7 +1,7 @@
 //! Code without a caller, entered with guessed arguments.
 
 use super::{
-    Arguments, Class, Code, Function, Kind, Layer, Lift, Loader, Runner, Shape, Site, Value, usage,
+    Args, Class, Code, Function, Kind, Layer, Lift, Loader, Runner, Shape, Site, Value, usage,
 };
 use ruff_python_ast::{Parameters, Stmt, StmtFunctionDef};
 use std::collections::BTreeSet;
@@ -17,9 +17,9 @@ impl<'a> Lift<'a> {
             return;
         }
         let site = self.site(code.name.range);
-        let arguments =
+        let args =
             self.guess_arguments(&code.parameters, usize::from(function.receiver.is_some()), site);
-        self.enter(function, arguments);
+        self.enter(function, args);
     }
 
     /// Enters the methods of a class that no script calls.
@@ -35,13 +35,13 @@ impl<'a> Lift<'a> {
         if methods.iter().all(|method| entered.contains(&address(method))) {
             return;
         }
-        let arguments = match self.class_attribute(class, "__init__").map(|it| it.shape) {
+        let args = match self.class_attribute(class, "__init__").map(|it| it.shape) {
             Some(Shape::Function(function)) if let Code::Def(code) = function.code => {
                 self.guess_arguments(&code.parameters, 1, site)
             }
-            _ => Arguments::none(site),
+            _ => Args::none(site),
         };
-        let Some(id) = self.instantiate(class, arguments).as_object() else {
+        let Some(id) = self.instantiate(class, args).as_object() else {
             return;
         };
         for method in methods {
@@ -57,8 +57,8 @@ impl<'a> Lift<'a> {
 
     /// Calls the functions and classes of the project that an unknown library receives, if they train. Returns
     /// true if there is one.
-    pub(super) fn call_back_all(&mut self, arguments: &Arguments<'a>) -> bool {
-        let passed: Vec<Value<'a>> = arguments.all().filter(|it| !it.is_data()).cloned().collect();
+    pub(super) fn call_back_all(&mut self, args: &Args<'a>) -> bool {
+        let passed: Vec<Value<'a>> = args.all().filter(|it| !it.is_data()).cloned().collect();
         let mut trains = false;
         for value in passed {
             let (callee, bound) = match value.shape {
@@ -67,12 +67,12 @@ impl<'a> Lift<'a> {
             };
             match callee {
                 Shape::Function(function) if self.leads_to_training(&function, 3) => {
-                    self.call_back_function(&function, bound, arguments.site);
+                    self.call_back_function(&function, bound, args.site);
                     trains = true;
                 }
                 Shape::Class(class) if usage::trains(&class.code.body) => {
                     let entered = self.execution.entered.clone();
-                    self.enter_uncalled_class(&class, &entered, arguments.site);
+                    self.enter_uncalled_class(&class, &entered, args.site);
                     trains = true;
                 }
                 _ => {}
@@ -84,7 +84,7 @@ impl<'a> Lift<'a> {
     fn call_back_function(
         &mut self,
         function: &Rc<Function<'a>>,
-        bound: Option<Arguments<'a>>,
+        bound: Option<Args<'a>>,
         site: Site,
     ) {
         let Code::Def(code) = function.code else {
@@ -95,18 +95,18 @@ impl<'a> Lift<'a> {
         {
             return;
         }
-        let bound = bound.unwrap_or_else(|| Arguments::none(site));
+        let bound = bound.unwrap_or_else(|| Args::none(site));
         let skip = usize::from(function.receiver.is_some()) + bound.positional.len();
-        let mut arguments = self.guess_arguments(&code.parameters, skip, site);
-        arguments.named.retain(|(name, _)| bound.name(name).is_none());
-        arguments.named.extend(bound.named);
-        arguments.positional = bound.positional;
+        let mut args = self.guess_arguments(&code.parameters, skip, site);
+        args.named.retain(|(name, _)| bound.name(name).is_none());
+        args.named.extend(bound.named);
+        args.positional = bound.positional;
         if usage::trains(&code.body) && !usage::loops(&code.body) {
             self.run_library_loop(site, Runner::Unknown, "iteration", true, |lift, _| {
-                lift.enter(function, arguments);
+                lift.enter(function, args);
             });
         } else {
-            self.enter(function, arguments);
+            self.enter(function, args);
         }
     }
 
@@ -136,14 +136,14 @@ impl<'a> Lift<'a> {
         parameters: &'a Parameters,
         skip: usize,
         site: Site,
-    ) -> Arguments<'a> {
-        let mut arguments = Arguments::none(site);
+    ) -> Args<'a> {
+        let mut args = Args::none(site);
         let positional = parameters.posonlyargs.iter().chain(&parameters.args);
         for parameter in positional.skip(skip).chain(&parameters.kwonlyargs) {
             let name = parameter.name().as_str();
-            arguments.named.push((name, self.guess_argument(name, site)));
+            args.named.push((name, self.guess_argument(name, site)));
         }
-        arguments
+        args
     }
 
     fn guess_argument(&mut self, name: &str, site: Site) -> Value<'a> {

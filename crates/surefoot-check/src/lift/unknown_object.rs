@@ -10,7 +10,7 @@ use std::rc::Rc;
 use ruff_python_ast::Expr;
 
 use super::{
-    Arguments, Global, Kind, Layer, Lift, Moment, ObjectId, Operand, Purpose, SEEDED, Shape, Site,
+    Args, Global, Kind, Layer, Lift, Moment, ObjectId, Operand, Purpose, SEEDED, Shape, Site,
     UnknownId, Value,
 };
 
@@ -37,15 +37,15 @@ pub(super) struct UnknownObject {
 
 impl<'a> Lift<'a> {
     /// Calls an unknown library.
-    pub(super) fn call_unknown(&mut self, name: &str, arguments: &Arguments<'a>) -> Value<'a> {
-        let site = arguments.site;
+    pub(super) fn call_unknown(&mut self, name: &str, args: &Args<'a>) -> Value<'a> {
+        let site = args.site;
         let name = name.trim_start_matches('.');
         if is_seeding(name) {
             for global in SEEDED {
                 let generator = self.global(global);
-                let seed = arguments.all().next().cloned();
+                let seed = args.all().next().cloned();
                 let seed = seed.unwrap_or_else(|| Value::of(Shape::Settings));
-                self.seed(generator, &Arguments::of(vec![seed], site));
+                self.seed(generator, &Args::of(vec![seed], site));
             }
             return Value::none();
         }
@@ -58,11 +58,11 @@ impl<'a> Lift<'a> {
         }
         let moment = self.program.moment();
         let statement = self.execution.statement.unwrap_or(site);
-        let is_followed = self.call_back_all(arguments);
-        let whole = self.heap.combine(arguments.all());
+        let is_followed = self.call_back_all(args);
+        let whole = self.heap.combine(args.all());
         let mut received: Vec<ObjectId> = Vec::new();
         let mut takes_parameters = false;
-        for value in arguments.all() {
+        for value in args.all() {
             match &value.shape {
                 Shape::Object(id) if self.heap.takes_part(*id) => {
                     received.push(self.heap.root(*id))
@@ -90,8 +90,8 @@ impl<'a> Lift<'a> {
         }
         let is_loaded = is_loaded(name)
             // The name of a trained model.
-            || arguments.positional.first().is_some_and(|it| it.as_text().is_some())
-            || ["pretrained", "weights"].iter().any(|it| arguments.may_be_true(usize::MAX, it));
+            || args.positional.first().is_some_and(|it| it.as_text().is_some())
+            || ["pretrained", "weights"].iter().any(|it| args.may_be_true(usize::MAX, it));
         let unknown = UnknownObject {
             callee: name.into(),
             site,
@@ -129,10 +129,10 @@ impl<'a> Lift<'a> {
         receiver: &'a Expr,
         base: &Value<'a>,
         name: &'a str,
-        arguments: &Arguments<'a>,
+        args: &Args<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
-        self.call_back_all(arguments);
+        let site = args.site;
+        self.call_back_all(args);
         let UnknownObject { callee, received, takes_parameters, is_followed, .. } =
             self.heap.unknown_objects[id.0].clone();
         let has_optimizer = received.iter().any(|id| self.heap.is_optimizer(*id));
@@ -142,7 +142,7 @@ impl<'a> Lift<'a> {
             "train" | "fit" if is_trainer(&callee) && !is_followed => {
                 let method = format!("{callee}.{name}");
                 self.program.report_unknown(&method, site, "it trains the model", true);
-                let whole = self.heap.combine(arguments.all());
+                let whole = self.heap.combine(args.all());
                 for id in received {
                     if self.heap.is_module(id) {
                         self.write_cell(id, whole.operands.clone(), site);
@@ -158,17 +158,17 @@ impl<'a> Lift<'a> {
             {
                 let object = self.stepped(&received, has_optimizer, site);
                 self.settle(id, object, receiver);
-                return Some(self.call_object_method(object, name, arguments.clone()));
+                return Some(self.call_object_method(object, name, args.clone()));
             }
-            "backward" if !arguments.positional.is_empty() => {
-                let whole = self.heap.combine(arguments.all());
+            "backward" if !args.positional.is_empty() => {
+                let whole = self.heap.combine(args.all());
                 self.backward(&whole, site);
                 return Some(Value::constant());
             }
             // Returns its arguments, wrapped.
             "prepare" => {
-                self.call_unknown(&format!("{callee}.{name}"), arguments);
-                return Some(match &arguments.positional[..] {
+                self.call_unknown(&format!("{callee}.{name}"), args);
+                return Some(match &args.positional[..] {
                     [one] => one.clone(),
                     all => Value::tuple(all),
                 });
@@ -183,7 +183,7 @@ impl<'a> Lift<'a> {
             _ => {}
         }
         let wrapped = self.unwrapped(id)?;
-        Some(self.call_object_method(wrapped, name, arguments.clone()))
+        Some(self.call_object_method(wrapped, name, args.clone()))
     }
 
     /// The optimizer or the schedule that an unknown callee made.

@@ -98,7 +98,7 @@ pub(crate) enum Shape<'a> {
     /// Values in an order that differs between executions; the operands exclude the order.
     Unordered(Environment, Variable),
     /// A function with bound arguments.
-    Partial(Rc<(Value<'a>, Arguments<'a>)>),
+    Partial(Rc<(Value<'a>, Args<'a>)>),
     /// `iter(loader)`.
     Iterator(ObjectId),
     /// Arguments of `enumerate` and `zip`.
@@ -120,7 +120,7 @@ pub(super) const SPREAD: &str = "**";
 
 /// The arguments of a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Arguments<'a> {
+pub(crate) struct Args<'a> {
     /// Positional arguments.
     pub positional: Vec<Value<'a>>,
     /// Keyword arguments.
@@ -306,15 +306,15 @@ impl<'a> Value<'a> {
     }
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> Args<'a> {
     /// Positional arguments of a call that a library makes.
-    pub(crate) fn of(positional: Vec<Value<'a>>, site: Site) -> Arguments<'a> {
-        Arguments { positional, named: Vec::new(), site, call: None }
+    pub(crate) fn of(positional: Vec<Value<'a>>, site: Site) -> Args<'a> {
+        Args { positional, named: Vec::new(), site, call: None }
     }
 
     /// A call without arguments that a library makes.
-    pub(crate) fn none(site: Site) -> Arguments<'a> {
-        Arguments::of(Vec::new(), site)
+    pub(crate) fn none(site: Site) -> Args<'a> {
+        Args::of(Vec::new(), site)
     }
 
     /// The first positional argument, or a constant.

@@ -1,8 +1,8 @@
 //! Model files of Keras: their contents, and resumption from them.
 
 use super::{
-    Arguments, Holdings, LeftOut, Libraries, Lift, ObjectId, ProgramBuilder, Restore, Site,
-    Variable, WeightsRead,
+    Args, Holdings, LeftOut, Libraries, Lift, ObjectId, ProgramBuilder, Restore, Site, Variable,
+    WeightsRead,
 };
 
 impl<'a> Lift<'a> {
@@ -26,9 +26,9 @@ impl<'a> Lift<'a> {
     }
 
     /// `model.save(..)`: a checkpoint if it is made in a loop and read again, the result otherwise.
-    pub(super) fn save_model(&mut self, id: ObjectId, name: &str, arguments: &Arguments<'a>) {
-        let site = arguments.site;
-        let file = self.program.file_name(arguments.get(0, "filepath"));
+    pub(super) fn save_model(&mut self, id: ObjectId, name: &str, args: &Args<'a>) {
+        let site = args.site;
+        let file = self.program.file_name(args.get(0, "filepath"));
         let holdings = self.model_holdings(id, file.as_deref(), name == "save_weights");
         if !self.program.loops.is_empty() && self.libraries.is_read_again(file.as_deref()) {
             self.restore_weights(file.as_deref(), &holdings);

@@ -1,5 +1,6 @@
 //! NaN or infinite loss.
 
+use super::shape;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -7,6 +8,9 @@ use crate::observation::{Evaluation, Observation, Split};
 
 /// The loss of a step or of an evaluation is NaN or infinite. Names the first layer with such an
 /// output, if outputs were observed at that step.
+///
+/// Some programs log a loss of NaN as 0. In a curve without a known baseline, a loss that is exactly 0
+/// from the start, or from one value to the next without having fallen before, is such a loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NonFiniteLoss;
 
@@ -62,6 +66,39 @@ impl Detector for NonFiniteLoss {
             None,
         ))
     }
+
+    fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
+        if context.facts.has_baseline() { None } else { self.zeros(context) }
+    }
+}
+
+/// Number of zeros at the end that are no accident.
+const ZEROS: usize = 3;
+/// Loss relative to the first from which on nothing was learned that would explain a loss of 0.
+const NOT_FALLEN: f64 = 0.2;
+/// Share of the missing metric that a sound run gains.
+const GAINED: f64 = 0.2;
+
+impl NonFiniteLoss {
+    /// Finds a loss that is 0 where it cannot be.
+    fn zeros(self, context: &Context<'_>) -> Option<Finding> {
+        let losses = shape::losses(context);
+        let zeros = losses.iter().rev().take_while(|loss| **loss == 0.0).count();
+        let before = &losses[..losses.len() - zeros];
+        let fallen = before.last().zip(before.first()).is_some_and(|(l, f)| *l < NOT_FALLEN * f);
+        if zeros < ZEROS || fallen || shape::metric_has_gained(context, GAINED) {
+            return None;
+        }
+        let message = match before.last() {
+            Some(last) => format!(
+                "The loss is {} and exactly 0 from then on: some programs log NaN as 0.",
+                crate::number::rough(*last)
+            ),
+            None => "The loss is always exactly 0: some programs log NaN as 0.".to_owned(),
+        };
+        let finding = Finding::new(self.problem(), context.step(), message);
+        Some(finding.since(1).with(Measure::Loss, 0.0, None))
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +119,19 @@ mod tests {
         let found = course.run(NonFiniteLoss).unwrap();
         assert_eq!((found.step, found.severity), (30, Severity::Problem));
         assert_eq!(found.confidence, Confidence::Certain);
+    }
+
+    #[test]
+    fn a_loss_that_jumps_to_zero_is_found() {
+        let found = |loss: fn(u64) -> f64| {
+            super::super::fixture::curve(9, |step, seen| seen.loss = loss(step)).run(NonFiniteLoss)
+        };
+        let jumps = found(|step| if step < 3 { 1.9 } else { 0.0 });
+        assert!(jumps.is_some_and(|found| found.message.contains("is 1.9 and exactly 0")));
+        assert!(found(|_| 0.0).is_some_and(|found| found.message.contains("always")));
+        let falls = |step: u64| if step < 7 { 0.1_f64.powi(step as i32) } else { 0.0 };
+        assert_eq!(found(falls), None);
+        assert_eq!(found(|step| if step == 8 { 0.0 } else { 1.0 }), None);
     }
 
     #[test]

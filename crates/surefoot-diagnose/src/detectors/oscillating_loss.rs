@@ -2,6 +2,7 @@
 
 use super::conditions;
 use super::shape::{self, Shape};
+use crate::curve::Block;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -146,7 +147,8 @@ impl OscillatingLoss {
         let swings_on = swings >= SWINGS
             && share >= context.thresholds.eta
             && recent >= NOT_LEARNED * loss.first;
-        let alternates = alternates(&losses, loss.first);
+        let alternates = alternates(&losses, loss.first)
+            || alternates_within(context.curve.blocks(), loss.first);
         if !(swings_on || alternates) || shape::metric_has_gained(context, GAINED) {
             return None;
         }
@@ -263,19 +265,48 @@ fn swinging_share(context: &Context<'_>) -> f64 {
 /// second half, every other value is above all of the rest, by a large part of their mean.
 ///
 /// Noise does not do that: that the even ones of ten values exceed all odd ones, or the reverse,
-/// happens once in 126 times.
+/// happens once in 126 times. Six values are enough if the levels are twice as far apart as the values
+/// of a level.
 fn alternates(losses: &[f64], first: f64) -> bool {
     const LEAST: usize = 10;
-    let recent = &losses[(losses.len() / 2).min(losses.len().saturating_sub(LEAST))..];
+    const LEAST_CLEAR: usize = 6;
+    let from = |least: usize| (losses.len() / 2).min(losses.len().saturating_sub(least));
+    let two_levels = |recent: &[f64], clear: bool| alternate(recent, first, clear);
+    losses.len() >= LEAST
+        && (two_levels(&losses[from(LEAST)..], false)
+            || two_levels(&losses[from(LEAST_CLEAR)..], true))
+}
+
+/// Returns true if the loss alternates inside of blocks of a few values: in the second half, the spread
+/// of every block is the same large part of its mean, which that of noise is not.
+fn alternates_within(blocks: &[Block], first: f64) -> bool {
+    const MOST: u64 = 4;
+    const EVEN: f64 = 0.6;
+    let recent = &blocks[blocks.len() / 2..];
+    let few = |block: &Block| (2..=MOST).contains(&(block.last + 1 - block.first));
+    let spreads = || recent.iter().map(|block| block.loss_spread / block.loss);
+    let least = spreads().fold(f64::INFINITY, f64::min);
+    let most = spreads().fold(0.0, f64::max);
+    let level = recent.iter().map(|block| block.loss).sum::<f64>() / recent.len().max(1) as f64;
+    recent.iter().all(few)
+        && least >= 0.4 * ALTERNATION
+        && least >= EVEN * most
+        && level >= LARGE_SWING * first
+}
+
+/// Returns true if every other value is above all of the rest, by a large part of their mean, and, if
+/// the levels have to be `clear`, by twice their ranges.
+fn alternate(recent: &[f64], first: f64, clear: bool) -> bool {
     let [one, other] =
         [0, 1].map(|start| recent.iter().copied().skip(start).step_by(2).collect::<Vec<f64>>());
     let lowest = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let apart = lowest(&one) > highest(&other) || lowest(&other) > highest(&one);
+    let gap = (lowest(&one) - highest(&other)).max(lowest(&other) - highest(&one));
+    let range = |values: &[f64]| highest(values) - lowest(values);
+    let needed = if clear { 2.0 * range(&one).max(range(&other)) } else { 0.0 };
     let level = mean(recent);
-    recent.len() >= LEAST
-        && apart
+    gap > needed
         && (mean(&one) - mean(&other)).abs() >= ALTERNATION * level
         && level >= LARGE_SWING * first
 }
@@ -337,6 +368,16 @@ mod tests {
             _ => 1.0,
         });
         assert!(after_a_start.is_some());
+        let short = curve(10, |step, seen| {
+            seen.loss = if step < 4 || step % 2 == 0 { 36.0 } else { 4.6 } + noise(step);
+        });
+        assert!(short.run(OscillatingLoss).is_some());
+        for rows in [400, 600, 900] {
+            let long = curve(rows, |step, seen| seen.loss = if step % 2 == 0 { 2.0 } else { 1.4 });
+            assert!(long.run(OscillatingLoss).is_some(), "{rows} rows");
+            let noisy = curve(rows, |step, seen| seen.loss = 1.0 + noise(step * step));
+            assert_eq!(noisy.run(OscillatingLoss), None, "{rows} rows");
+        }
     }
 
     #[test]

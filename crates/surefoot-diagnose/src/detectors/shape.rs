@@ -17,7 +17,7 @@ pub(super) struct Shape {
     pub(super) first: f64,
     /// Median of the last tenth.
     pub(super) last: f64,
-    /// Smallest of the last values, at least two.
+    /// Lower quartile of the last tenth; the smaller of the last two or three values of a short curve.
     pub(super) last_low: f64,
     /// Lowest median of a tenth.
     pub(super) lowest: f64,
@@ -44,7 +44,7 @@ impl Shape {
         Some(Shape {
             first: values[0],
             last: middle(&values[count - window..])?,
-            last_low: values[count - window.max(2)..].iter().copied().fold(f64::INFINITY, f64::min),
+            last_low: quartile(&values[count - window.max(2)..])?,
             lowest: medians().fold(f64::INFINITY, f64::min),
             highest: medians().fold(f64::NEG_INFINITY, f64::max),
             count,
@@ -55,6 +55,13 @@ impl Shape {
     pub(super) fn decrease(&self) -> f64 {
         1.0 - self.last / self.first
     }
+}
+
+/// The lower quartile; the smallest of fewer than five values.
+fn quartile(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len().saturating_sub(1) / 4).copied()
 }
 
 /// Training losses, block by block.
@@ -109,6 +116,14 @@ mod tests {
         let mut values = vec![10.0; 30];
         values[29] = 1.0;
         assert_eq!(Shape::of(&values).map(|shape| shape.last), Some(10.0));
+    }
+
+    #[test]
+    fn a_dip_does_not_make_the_end_low() {
+        let mut values = vec![10.0; 60];
+        values[57] = 1.0;
+        assert_eq!(Shape::of(&values).map(|shape| shape.last_low), Some(10.0));
+        assert_eq!(Shape::of(&[9.0, 9.0, 9.0, 1.0, 9.0]).map(|shape| shape.last_low), Some(1.0));
     }
 
     #[test]

@@ -189,10 +189,10 @@ fn a_column_that_is_not_there_is_named() {
 
 #[test]
 fn a_cell_that_is_no_number_is_a_warning_with_its_place() {
-    let log = log("step,loss\n1,0.5\n2,tensor(0.4)\n3,0.3\n");
+    let log = log("step,loss\n1,0.5\n2,about 0.4\n3,0.3\n");
     assert_eq!(losses(&log), [0.5, 0.3]);
     let warning = &log.warnings[0];
-    assert!(warning.contains("line 3, column `loss`: `tensor(0.4)` is not a number"), "{warning}");
+    assert!(warning.contains("line 3, column `loss`: `about 0.4` is not a number"), "{warning}");
 }
 
 #[test]
@@ -292,12 +292,14 @@ fn short_logs_are_not_judged() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn bytes_that_are_no_text_are_no_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.csv");
     std::fs::write(&path, b"loss\n\xff\xfe\n").unwrap();
     let error = read(&path, &Map::new()).unwrap_err().to_string();
-    assert!(error.contains("cannot parse"), "{error}");
+    assert!(error.contains("no number in its column `loss`"), "{error}");
+    std::fs::write(&path, b"loss,temp\xe9rature\n3,20\n2,21\n").unwrap();
+    assert_eq!(losses(&read(&path, &Map::new()).unwrap()[0]), [3.0, 2.0]);
     let error = read(dir.path(), &Map::new()).unwrap_err().to_string();
     assert!(error.contains("has no log"), "{error}");
 }
@@ -337,4 +339,49 @@ proptest! {
             prop_assert!(log.evaluations.is_sorted_by_key(|evaluation| evaluation.step));
         }
     }
+}
+
+#[test]
+fn tables_of_bars_and_spaces() {
+    for text in [
+        "epoch train_loss valid_loss time\n0 3.0 5.0 00:07\n1 2.0 4.0 00:06\n",
+        "epoch  train loss  valid loss\n0      3.0         5.0\n1      2.0         4.0\n",
+        "| epoch | train loss | valid loss |\n|---|:--|---|\n| 0 | 3.0 | 5.0 |\n| 1 | 2.0 | 4.0 |\n",
+    ] {
+        let log = log(text);
+        assert_eq!((losses(&log), log.origin.unit), (vec![3.0, 2.0], Unit::Epoch), "{text}");
+        assert_eq!(log.evaluations[1].loss, 4.0, "{text}");
+    }
+}
+
+#[test]
+fn a_table_without_a_header_is_the_loss_if_it_has_no_more() {
+    for text in ["3.0\n2.0\nnan\n", "10,3.0\n20,2.0\n30,nan\n"] {
+        let log = log(text);
+        assert!(losses(&log)[..2] == [3.0, 2.0] && log.steps[2].loss.is_nan(), "{text}");
+        assert!(log.warnings[0].starts_with("the file has no header"), "{:?}", log.warnings);
+    }
+}
+
+#[test]
+fn a_validation_loss_stands_in_for_a_missing_one() {
+    let log = log("epoch,val_loss,val_accuracy\n0,3.0,0.1\n1,2.0,0.2\n");
+    assert_eq!((losses(&log), log.steps[1].metric), (vec![3.0, 2.0], Some(0.2)));
+    assert_eq!(log.warnings, ["there is no training loss; `val_loss` is taken as the loss"]);
+}
+
+#[test]
+fn a_validation_metric_without_a_loss_is_used() {
+    let log = log("epoch,loss,test_acc\n0,3.0,51.5\n1,2.0,72.5\n");
+    assert_eq!(
+        log.steps.iter().map(|seen| seen.metric).collect::<Vec<_>>(),
+        [Some(0.515), Some(0.725)]
+    );
+}
+
+#[test]
+fn a_loss_that_is_one_of_several_is_named() {
+    let log = log("epoch,train/box_loss,train/cls_loss\n0,3.0,1.0\n1,2.0,0.5\n");
+    let note = "`train/box_loss` is taken as the loss; other losses in the log: `train/cls_loss`";
+    assert_eq!(log.warnings, [note]);
 }

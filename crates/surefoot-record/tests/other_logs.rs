@@ -58,6 +58,34 @@ fn history_of_keras() {
 }
 
 #[test]
+fn json_with_splits_and_other_lists() {
+    let text = r#"{"classes": [1, 2, 3, 4], "history": {"lr": [1, 1],
+        "train": {"loss": [3, 2], "acc": [0.1, 0.2]}, "val": {"loss": [5, 4]}}}"#;
+    let log = log("history.json", text);
+    assert_eq!((losses(&log), validations(&log)), (vec![3.0, 2.0], vec![5.0, 4.0]));
+    assert_eq!(log.steps[1].metric, Some(0.2));
+}
+
+#[test]
+fn json_of_rows_by_number_and_of_charts() {
+    let rows = r#"{"epoch_10": {"loss": 1}, "epoch_9": {"loss": 2}, "epoch_1": {"loss": 3}}"#;
+    assert_eq!(losses(&log("log.json", rows)), [3.0, 2.0, 1.0]);
+    let chart = log("chart.json", "[[1700000000.5, 10, 3.0], [1700000001.5, 20, 2.0]]");
+    assert_eq!((losses(&chart), chart.at(2)), (vec![3.0, 2.0], 20));
+}
+
+#[test]
+fn several_histories_in_a_json_are_several_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("folds.json");
+    std::fs::write(&path, r#"{"a": {"loss": [3, 2]}, "b": {"loss": [5, 4]}}"#).unwrap();
+    let logs = read(&path, &Map::new()).unwrap();
+    let runs: Vec<_> = logs.iter().map(|log| (log.origin.run.clone(), losses(log))).collect();
+    let run = |name: &str, losses: [f64; 2]| (Some(name.to_owned()), losses.to_vec());
+    assert_eq!(runs, [run("a", [3.0, 2.0]), run("b", [5.0, 4.0])]);
+}
+
+#[test]
 fn state_of_transformers() {
     let state = |last: u32| {
         format!(
@@ -90,6 +118,57 @@ fn console_output_of_keras() {
     assert_eq!((log.origin.format, log.origin.unit), ("Keras output", Unit::Epoch));
     assert!(log.steps[0].loss == 3.0 && log.steps[1].loss.is_nan());
     assert_eq!(validations(&log), [5.0, 4.0]);
+}
+
+#[test]
+fn notes_of_callbacks_do_not_hide_the_values_of_an_epoch() {
+    let output = "> 2s - loss: 3.0 - val_loss: 5.0\n> Epoch 2/3\n\u{1b}[1m25/25\u{1b}[0m \u{1b}[32m━━\u{1b}[0m 2s \
+                  85ms/step - loss: 2.0 - val_loss: 4.0\n\nEpoch 00002: val_loss improved from 5.00000 to \
+                  4.00000, saving model to epoch-02_val_loss-4.0.h5\nEpoch 3/3\n9/9 - loss: 1.0\n";
+    let log = log("output.txt", output);
+    assert_eq!(log.origin.format, "Keras output");
+    assert_eq!((losses(&log), log.at(1)), (vec![3.0, 2.0, 1.0], 1));
+    assert_eq!(validations(&log), [5.0, 4.0]);
+}
+
+#[test]
+fn phases_below_a_heading() {
+    let epoch = |epoch: u32| {
+        let loss = 3 - epoch;
+        format!(
+            "Epoch {epoch}/2\n----------\ntrain Loss: {loss}.0 Acc: 0.{epoch}\nval Loss: {loss}.5 Acc: 0.5\n\n"
+        )
+    };
+    let log = log("train.log", &(0..3).map(epoch).collect::<String>());
+    assert_eq!((losses(&log), validations(&log)), (vec![3.0, 2.0, 1.0], vec![3.5, 2.5, 1.5]));
+    assert_eq!((log.steps[2].metric, log.evaluations[2].metric), (Some(0.2), Some(0.5)));
+    assert_eq!((log.origin.unit, log.warnings), (Unit::Epoch, vec![]));
+}
+
+#[test]
+fn text_that_begins_with_a_bracket_is_not_json() {
+    let paddle = "[2021/06/03 00:17:35] root INFO: epoch: [1/600], iter: 10, loss: 1.5, ctc_loss: 9\n\
+                  [2021/06/03 00:17:43] root INFO: epoch: [1/600], iter: 20, loss: nanxxx, ctc_loss: 9\n";
+    let paddle = log("train.log", paddle);
+    assert!(paddle.steps[0].loss == 1.5 && paddle.steps[1].loss.is_nan());
+    assert_eq!(paddle.at(2), 20);
+    let xgboost =
+        log("out.txt", "[0]\ttrain-rmse:0.9\teval-rmse:1\n[10]\ttrain-rmse:0.8\teval-rmse:2\n");
+    assert_eq!((losses(&xgboost), validations(&xgboost)), (vec![0.9, 0.8], vec![1.0, 2.0]));
+    assert_eq!(xgboost.at(2), 10);
+}
+
+#[test]
+fn values_of_a_progress_bar_are_rows() {
+    let bar = "Epoch 1:   0%|  | 0/3 [00:00<?, ?it/s]\rEpoch 1:  33%|█ | 1/3 [00:01<00:01, 2.1it/s, loss=3.0]\r\
+               Epoch 1: 100%|██| 3/3 [00:02<00:00, 2.1it/s, loss=2.0]\n";
+    assert_eq!(losses(&log("train.log", bar)), [3.0, 2.0]);
+}
+
+#[test]
+fn a_step_in_a_heading_does_not_merge_the_rows_below_it() {
+    let log = log("train.log", "resumed at step 100\nloss 3.0\nloss 2.0\nloss 1.0\n");
+    assert_eq!(losses(&log), [3.0, 2.0, 1.0]);
 }
 
 #[test]
@@ -143,7 +222,8 @@ fn dictionaries_that_python_prints() {
     let log = log("console.txt", &(0..6).map(line).collect::<String>());
     assert_eq!(log.origin.format, "text");
     assert_eq!(losses(&log), [0.0; 6]);
-    assert_eq!(findings(&log), [("exploding_gradient".to_owned(), Severity::Problem)]);
+    let expected = ["exploding_gradient", "non_finite_loss"];
+    assert_eq!(findings(&log), expected.map(|id| (id.to_owned(), Severity::Problem)));
 }
 
 #[test]
@@ -175,4 +255,16 @@ fn a_level_loss_in_the_middle_of_a_run_is_a_warning() {
     };
     assert_eq!(findings(&log(1)), [("slow_convergence".to_owned(), Severity::Problem)]);
     assert_eq!(findings(&log(39)), [("slow_convergence".to_owned(), Severity::Warning)]);
+}
+
+#[test]
+fn epochs_in_parts_tell_that_a_log_begins_in_the_middle() {
+    let line = |first: f64| {
+        move |i: u32| {
+            format!("{{'loss': 1.7{}, 'epoch': {:.2}}}\n", i % 3, first + f64::from(i) / 10.0)
+        }
+    };
+    let from = |first: f64| log("console.txt", &(0..8).map(line(first)).collect::<String>());
+    assert_eq!(findings(&from(1.4)), [("slow_convergence".to_owned(), Severity::Warning)]);
+    assert_eq!(findings(&from(0.1)), [("slow_convergence".to_owned(), Severity::Problem)]);
 }

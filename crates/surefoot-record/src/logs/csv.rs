@@ -6,11 +6,14 @@
 use crate::logs::LogFormat;
 use crate::logs::error::Error;
 use crate::logs::log::Log;
+use crate::logs::number;
 use crate::logs::role::Map;
+use crate::logs::rows::{decoded, is_loss};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
+use std::borrow::Cow;
 use std::path::Path;
 
-/// CSV files: separated by commas, semicolons or tabs, with decimal points or commas.
+/// Tables: separated by commas, semicolons, tabs, bars or spaces, with decimal points or commas.
 pub(crate) struct Csv;
 
 /// Names of columns that say which run a row belongs to.
@@ -28,7 +31,7 @@ impl LogFormat for Csv {
 
     fn read(&self, path: &Path, map: &Map) -> Result<Vec<Log>, Error> {
         let bytes = std::fs::read(path).map_err(Error::io(path))?;
-        let file = File::parse(path, &bytes)?;
+        let file = File::parse(path, &decoded(&bytes))?;
         let mut logs = Vec::new();
         for (run, records) in file.runs() {
             let read = Log::from_table(
@@ -61,21 +64,27 @@ struct File {
 }
 
 impl File {
-    fn parse(path: &Path, bytes: &[u8]) -> Result<File, Error> {
+    fn parse(path: &Path, text: &str) -> Result<File, Error> {
         let malformed = |error: ::csv::Error| Error::Malformed {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        let delimiter = delimiter(bytes);
+        let text = tabulated(text);
+        let delimiter = delimiter(&text);
         let mut reader = ReaderBuilder::new()
             .flexible(true)
             .delimiter(delimiter)
             .comment(Some(b'#'))
             .trim(Trim::All)
-            .from_reader(bytes);
+            .from_reader(text.as_bytes());
         let header = reader.headers().map_err(malformed)?.clone();
         let mut records = Vec::new();
         let mut warnings = Vec::new();
+        let is_number = |cell: &str| is_missing(cell) || number::parse(cell).is_some();
+        let headless = !header.is_empty() && header.iter().all(is_number);
+        if headless {
+            records.push(header.clone());
+        }
         for record in reader.records() {
             let record = record.map_err(malformed)?;
             if record.len() > header.len() {
@@ -84,12 +93,19 @@ impl File {
                     "line {line} has {cells} cells, the header has {}; the line is ignored",
                     header.len()
                 ));
-            } else if record != header {
+            } else if headless || record != header {
                 // A program that appends to its log repeats the header.
                 records.push(record);
             }
         }
-        let mut columns: Vec<String> = header.iter().map(str::to_owned).collect();
+        let mut columns: Vec<String> = match headless {
+            true => {
+                let (columns, warning) = unnamed(&records, header.len());
+                warnings.push(warning);
+                columns
+            }
+            false => header.iter().map(str::to_owned).collect(),
+        };
         if columns == ["Wall time", "Step", "Value"] {
             columns[2] = downloaded_tag(path);
         }
@@ -126,11 +142,11 @@ impl File {
             return Ok(None);
         };
         let plain = cell.trim_end_matches('%');
-        let number = plain.parse().ok();
-        let number = number.or_else(|| match self.commas && plain.matches(',').count() == 1 {
+        let decimal_comma = self.commas && plain.matches(',').count() == 1;
+        let number = match decimal_comma {
             true => plain.replace(',', ".").parse().ok(),
-            false => None,
-        });
+            false => number::parse(plain),
+        };
         number.map(Some).ok_or_else(|| Error::NotANumber {
             path: path.to_owned(),
             line: line(record),
@@ -151,10 +167,51 @@ fn downloaded_tag(path: &Path) -> String {
 }
 
 /// A comma if the header has one, otherwise a semicolon or a tab if it has one of those.
-fn delimiter(bytes: &[u8]) -> u8 {
-    let header = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let found = [b',', b';', b'\t'].into_iter().find(|byte| header.contains(byte));
+fn delimiter(text: &str) -> u8 {
+    let header = text.lines().next().unwrap_or_default();
+    let found = [b',', b';', b'\t'].into_iter().find(|&byte| header.contains(char::from(byte)));
     found.unwrap_or(b',')
+}
+
+/// The text with tabs in the place of bars or spaces, if its first line is the header of such a table:
+/// `epoch train_loss valid_loss` or `| epoch | loss |`.
+fn tabulated(text: &str) -> Cow<'_, str> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let header = lines.next().unwrap_or_default();
+    let first = lines.find(|line| line.contains(char::is_alphanumeric)).unwrap_or_default();
+    let splits: [fn(&str) -> Vec<&str>; 3] = [
+        |line| line.trim().trim_matches('|').split('|').map(str::trim).collect(),
+        |line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect(),
+        |line| line.split_whitespace().collect(),
+    ];
+    let width = |split: fn(&str) -> Vec<&str>| split(first).len();
+    let names = splits.into_iter().map(|split| (split(header), split)).find(|(names, split)| {
+        // Numbers have no spaces in them, names may.
+        let rows = if header.contains('|') { width(*split) } else { width(splits[2]) };
+        names.len() > 1 && rows == names.len() && names.iter().any(|name| is_loss(name))
+    });
+    let Some((names, _)) = names.filter(|_| !header.contains([',', ';', '\t'])) else {
+        return Cow::Borrowed(text);
+    };
+    let split = if header.contains('|') { splits[0] } else { splits[2] };
+    let rows = text.lines().skip_while(|line| *line != header).skip(1);
+    let rows = rows.filter(|line| line.contains(char::is_alphanumeric));
+    let rows = rows.map(|line| split(line).join("\t"));
+    Cow::Owned([names.join("\t")].into_iter().chain(rows).collect::<Vec<_>>().join("\n"))
+}
+
+/// Names for the columns of a table without a header, and a note: one column is the loss, two are steps
+/// and losses if the first one rises.
+fn unnamed(records: &[StringRecord], width: usize) -> (Vec<String>, String) {
+    let first = records.iter().filter_map(|record| number::parse(record.get(0)?));
+    let rises = first.collect::<Vec<f64>>().is_sorted_by(|a, b| a < b);
+    let names = match width {
+        1 => vec!["loss".to_owned()],
+        2 if rises => vec!["step".to_owned(), "loss".to_owned()],
+        _ => (1..=width).map(|column| format!("column {column}")).collect(),
+    };
+    let note = format!("the file has no header; its columns are taken as {}", names.join(", "));
+    (names, note)
 }
 
 fn line(record: &StringRecord) -> u64 {

@@ -35,8 +35,10 @@ pub struct Log {
     pub warnings: Vec<String>,
     /// The log's own number of each step.
     marks: Vec<u64>,
-    /// True if the log has the epoch of each row.
+    /// True if the epoch of each row is known.
     knows_epochs: bool,
+    /// The log's own epochs of the first row and the last, if it has them.
+    epochs: Option<(f64, f64)>,
 }
 
 /// Source of a log.
@@ -133,15 +135,16 @@ impl Log {
     /// Feeds the steps and evaluations to `diagnosis`.
     ///
     /// [`Diagnosis::finish`] is called if the log has all planned steps and is not too short. A loss
-    /// of NaN that the run recovers from is a warning, and so is a slow convergence in a log that begins
-    /// in the middle: what was learned before is unknown.
+    /// of NaN that the run recovers from is a warning, and so is a level or oscillating loss in a log
+    /// that begins in the middle: what was learned before is unknown.
     pub fn replay(&self, diagnosis: &mut Diagnosis) -> Replay {
         let steps = self.steps.iter().map(Ok::<_, Infallible>);
         let complete = !self.is_too_short();
         let Ok(replay) = replay::replay(steps, &self.evaluations, diagnosis, complete);
         if self.begins_in_the_middle() {
+            let of_start = [Problem::SLOW_CONVERGENCE, Problem::OSCILLATING_LOSS];
             diagnosis.downgrade("The log begins in the middle of the run.", |finding| {
-                finding.problem == Problem::SLOW_CONVERGENCE
+                of_start.contains(&finding.problem)
             });
         }
         if self.recovers_from_nan() {
@@ -155,13 +158,19 @@ impl Log {
 
     /// Returns true if the first rows are missing: at least as many as the log has, or ten.
     fn begins_in_the_middle(&self) -> bool {
-        const MISSING: u64 = 10;
-        let (Some(first), Some(last)) = (self.marks.first(), self.marks.last()) else {
-            return false;
+        const MISSING: usize = 10;
+        let rows = self.steps.len();
+        let needed = rows.clamp(2, MISSING) as f64;
+        let starts_late = |first: f64, last: f64, least: f64| {
+            let spacing = (last - first) / rows.saturating_sub(1).max(1) as f64;
+            first >= (spacing * needed).max(least)
         };
-        let rows = self.marks.len() as u64;
-        let spacing = (last - first) / rows.saturating_sub(1).max(1);
-        *first >= spacing.max(1) * rows.clamp(2, MISSING)
+        let marks = self.marks.first().zip(self.marks.last());
+        marks.is_some_and(|(first, last)| starts_late(*first as f64, *last as f64, needed))
+            || self.epochs.is_some_and(|(first, last)| {
+                // Epochs in parts begin at 0, whole ones may begin at 1.
+                starts_late(first, last, if first.fract() == 0.0 { 2.0 } else { 0.0 })
+            })
     }
 
     /// Returns true if few losses are NaN or infinite, and the last ones are not. Programs skip such
@@ -313,6 +322,7 @@ impl From<Table> for Log {
             steps,
             evaluations,
             knows_epochs: kept.iter().any(|row| row.epoch.is_some()),
+            epochs: epochs_of(&kept),
             origin: Origin {
                 path: table.path,
                 run: table.run,
@@ -354,6 +364,13 @@ fn epochs(rows: &[Row]) -> Vec<u64> {
             last
         })
         .collect()
+}
+
+/// The log's own epochs of the first row and the last.
+fn epochs_of(rows: &[&Row]) -> Option<(f64, f64)> {
+    let mut epochs = rows.iter().filter_map(|row| row.epoch);
+    let first = epochs.next()?;
+    Some((first, epochs.next_back().unwrap_or(first)))
 }
 
 /// Unit of the log and its own number of each row.

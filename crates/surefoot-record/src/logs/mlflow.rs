@@ -90,5 +90,5 @@ fn files(dir: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
 fn value(line: &str) -> Option<(u64, f64)> {
     let mut words = line.split_whitespace();
     let (_, value, step) = (words.next()?.parse::<u64>().ok()?, words.next()?, words.next()?);
-    Some((step.parse().ok()?, value.parse().ok()?))
+    Some((step.parse().ok()?, crate::logs::number::parse(value)?))
 }

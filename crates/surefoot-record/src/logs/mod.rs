@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod choice;
 mod csv;
 mod error;
 mod json_lines;
@@ -28,6 +29,7 @@ mod log;
 mod mlflow;
 mod name;
 mod natural;
+mod number;
 mod role;
 mod rows;
 mod table;

@@ -19,6 +19,13 @@ pub(crate) struct Meaning {
     pub(crate) by_epoch: bool,
 }
 
+impl Meaning {
+    /// Returns true for a name that only has a word for a loss in it, such as `box_loss`.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.rank % TEST_RANK >= LOSS.len()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pace {
     Step,
@@ -38,7 +45,8 @@ const STEP: &[&str] = &["step", "global_step", "iteration", "iter", "iterations"
 /// Names of steps once `train` or `trainer` is set aside, after the sure ones.
 const STEP_TOO: &[&str] = &["steps", "global_steps", "batch", "batches", "update"];
 const EPOCH: &[&str] = &["epoch", "epochs"];
-const LOSS: &[&str] = &["loss", "total_loss", "running_loss", "mean_loss", "cost"];
+const LOSS: &[&str] =
+    &["loss", "total_loss", "running_loss", "mean_loss", "average_loss", "avg_loss", "cost"];
 /// Words that make a name that of a loss if there is no better one: `box_loss`, `loss/G`, `logloss`.
 const LOSS_WORDS: &[&str] = &[
     "loss",
@@ -53,8 +61,9 @@ const LOSS_WORDS: &[&str] = &[
     "rmse",
     "mae",
 ];
-/// Words of names that only look like losses: `loss_scale`.
-const NOT_A_LOSS: &[&str] = &["scale", "scaler", "weight", "weights", "time", "num", "count"];
+/// Words of names that only look like losses: `loss_scale`, `best_loss`.
+const NOT_A_LOSS: &[&str] =
+    &["scale", "scaler", "weight", "weights", "time", "num", "count", "improved", "best", "type"];
 const ACCURACY: &[&str] = &[
     "accuracy",
     "acc",
@@ -212,12 +221,24 @@ fn layer(name: &str) -> Option<String> {
     (!whole && !layer.is_empty()).then(|| layer.to_owned())
 }
 
-/// The words of a name in small letters.
+/// The words of a name in small letters; `valLoss` and `CTCLoss` have two.
 fn words(name: &str) -> Vec<String> {
-    name.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
+    let mut words = vec![String::new()];
+    let mut letters = name.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = letters.next() {
+        let small_follows = letters.peek().is_some_and(|next| next.is_lowercase());
+        let begins = c.is_uppercase() && (before.is_lowercase() || small_follows);
+        if begins || !c.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 #[cfg(test)]
@@ -259,7 +280,8 @@ mod tests {
             (Epoch, "epoch,Epoch,epochs,train/epoch"),
             (GradientNorm, "grad_norm,train/grad_norm,grad_2.0_norm_total,total_grad_norm"),
             (Loss, "train/box_loss,loss/G,train-logloss,total_loss,train/ctc_loss,nll"),
-            (ValidationLoss, "val/box_loss,val_ppl,test_loss,test-logloss"),
+            (ValidationLoss, "val/box_loss,val_ppl,test_loss,test-logloss,valLoss"),
+            (Loss, "trainLoss,CTCLoss,LOSS,Avg Loss,TrainLoss"),
         ] {
             for name in names.split(',') {
                 assert_eq!(role(name.trim()), Some(role_meant.clone()), "{name}");
@@ -270,7 +292,7 @@ mod tests {
     #[test]
     fn what_says_nothing_is_left_alone() {
         for name in
-            ["_runtime", "gpu_memory", "val_step", "run - loss__MIN", "loss_scale", "auc", ""]
+            ["_runtime", "val_step", "run - loss__MIN", "loss_scale", "best_loss", "auc", ""]
         {
             assert_eq!(role(name), None, "{name}");
         }

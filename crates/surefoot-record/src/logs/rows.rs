@@ -2,7 +2,8 @@
 
 use crate::logs::error::Error;
 use crate::logs::log::Log;
-use crate::logs::role::Map;
+use crate::logs::name::meaning;
+use crate::logs::role::{Map, Role};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,6 +33,11 @@ impl Rows {
         self.rows.push(row);
     }
 
+    /// Returns true if a column is a loss by its name.
+    pub(crate) fn has_loss(&self) -> bool {
+        self.columns.iter().any(|name| is_loss(name))
+    }
+
     /// Builds the logs in these rows.
     pub(crate) fn logs(
         &self,
@@ -43,6 +49,12 @@ impl Rows {
             Ok(self.rows[row].get(column).copied().flatten())
         })
     }
+}
+
+/// Returns true for the name of a training or validation loss.
+pub(crate) fn is_loss(name: &str) -> bool {
+    let role = meaning(name, None).map(|meaning| meaning.role);
+    matches!(role, Some(Role::Loss | Role::ValidationLoss))
 }
 
 /// Parses JSON with the `NaN`, `Infinity` and `-Infinity` that Python writes.
@@ -73,7 +85,7 @@ pub(crate) fn parse_json(text: &str) -> Result<Value, serde_json::Error> {
 pub(crate) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.parse().ok(),
+        Value::String(text) => crate::logs::number::parse(text),
         _ => None,
     }
 }
@@ -100,13 +112,49 @@ pub(crate) fn pairs(value: &Value) -> Vec<(String, Option<f64>)> {
     pairs
 }
 
-/// Reads a text file; bytes that are not UTF-8 are replaced.
+/// Reads a text file; see [`decoded`].
 pub(crate) fn text(path: &Path) -> Result<String, Error> {
-    let bytes = std::fs::read(path).map_err(Error::io(path))?;
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    Ok(decoded(&std::fs::read(path).map_err(Error::io(path))?))
+}
+
+/// Lines of a console. A progress bar returns to the start of its line, or deletes what it wrote.
+/// Marks of quotations and comments are removed.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['\n', '\r', '\u{8}'])
+        .map(|line| line.trim_start_matches(['>', '#', ' ', '\t']).trim_end())
+        .filter(|line| !line.is_empty())
+}
+
+/// The text of UTF-8 or, as PowerShell redirects output, UTF-16. Other bytes are replaced. Colours of
+/// a terminal are removed.
+pub(crate) fn decoded(bytes: &[u8]) -> String {
+    let text = match bytes {
+        [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    match text.contains('\u{1b}') {
+        true => without_colours(&text),
+        false => text,
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let (pairs, _) = bytes.as_chunks();
+    let units: Vec<u16> = pairs.iter().map(|&pair| unit(pair)).collect();
+    String::from_utf16_lossy(&units)
+}
+
+/// Removes escape sequences such as `ESC [ 32 m`.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic());
+        plain.push_str(end.map_or("", |end| &part[end + 1..]));
+    }
+    plain
 }
 
 /// The first bytes of a file as text; empty for a directory.
@@ -119,7 +167,7 @@ pub(crate) fn opening(path: &Path) -> Result<String, Error> {
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
     let mut bytes = Vec::new();
     file.take(LENGTH).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(decoded(&bytes))
 }
 
 /// Returns true for a file with one of these extensions.
@@ -140,5 +188,13 @@ mod tests {
         assert_eq!(pairs[1], ("b \" NaN".to_owned(), Some(f64::NEG_INFINITY)));
         assert_eq!(pairs[2], ("c/d".to_owned(), Some(2.0)));
         assert!(parse_json("{").is_err());
+    }
+
+    #[test]
+    fn output_that_powershell_redirected_is_text() {
+        let utf16: Vec<u8> = "\u{feff}loss 0.5".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(decoded(&utf16), "loss 0.5");
+        assert_eq!(decoded(b"\xEF\xBB\xBFloss"), "loss");
+        assert_eq!(decoded(b"\x1b[1;32mloss\x1b[0m: \xFF"), "loss: \u{fffd}");
     }
 }

@@ -1,10 +1,10 @@
 //! Runs of a log as rows of numbers, and which of its series are used.
 
+use crate::logs::choice::{Choice, Named, choose};
 use crate::logs::error::Error;
 use crate::logs::log::Series;
-use crate::logs::name::{Meaning, kind, meaning};
+use crate::logs::name::{Meaning, meaning};
 use crate::logs::role::{Map, Role};
-use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 /// A run in a log, with the series that are used.
@@ -103,6 +103,7 @@ impl Table {
             mark_empty(&mut read, &series, &loss, companions);
         }
         warnings.extend(unused(&read, &series, &named));
+        warnings.extend(ambiguous(&series, &named));
         Ok(Table { path: path.to_owned(), format, run: None, series, rows: read, warnings })
     }
 
@@ -266,33 +267,64 @@ fn unused(rows: &[Row], series: &[Series], named: &[Named]) -> Option<String> {
     })
 }
 
+/// Tells which series stands for the loss if its name does not make it plain.
+fn ambiguous(series: &[Series], named: &[Named]) -> Option<String> {
+    let loss = series.iter().find(|series| series.role == Role::Loss && !series.mapped)?;
+    let meaning = |name: &str| {
+        let found = named.iter().find(|named| named.name == name);
+        found.and_then(|named| named.meaning.as_ref())
+    };
+    let chosen = meaning(&loss.name)?;
+    if chosen.role != Role::Loss {
+        return Some(format!("there is no training loss; `{}` is taken as the loss", loss.name));
+    }
+    let equal = |other: &&Named| {
+        let meant = other.meaning.as_ref();
+        other.count > 0
+            && other.name != loss.name
+            && meant.is_some_and(|meant| meant.role == Role::Loss && meant.is_partial())
+    };
+    let others = named.iter().filter(equal).map(|other| format!("`{}`", other.name));
+    let others: Vec<String> = others.take(3).collect();
+    (chosen.is_partial() && !others.is_empty()).then(|| {
+        format!(
+            "`{}` is taken as the loss; other losses in the log: {}",
+            loss.name,
+            others.join(", ")
+        )
+    })
+}
+
 /// Merges rows of the same step and sorts them. Returns the number of rows that replaced others.
 ///
 /// Lightning writes several rows for a step, and a resumed run repeats steps; the later row wins.
-/// Rows without a step keep their order.
-fn in_order(mut rows: Vec<Row>) -> (Vec<Row>, usize) {
+/// Rows without a step keep their order, and never replace another.
+fn in_order(rows: Vec<Row>) -> (Vec<Row>, usize) {
     let stepped = rows.iter().any(|row| row.step.is_some());
     let (mut step, mut epoch) = (None, None);
-    for row in &mut rows {
+    let positioned = |mut row: Row| {
+        let has_step = row.step.is_some();
         row.step = row.step.or(step);
         row.epoch = row.epoch.or(epoch);
         (step, epoch) = (row.step, row.epoch);
-    }
+        (row, has_step)
+    };
+    let mut rows: Vec<(Row, bool)> = rows.into_iter().map(positioned).collect();
     let key = |row: &Row| [row.epoch.unwrap_or(0.0), row.step.unwrap_or(0.0)];
     if stepped {
-        rows.sort_by(|a, b| {
+        rows.sort_by(|(a, _), (b, _)| {
             let [a, b] = [key(a), key(b)];
             a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1]))
         });
     }
     let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
     let mut repeated = 0;
-    for row in rows {
+    for (row, has_step) in rows {
         match merged.last_mut() {
             Some(last)
                 if row.step.or(row.epoch).is_some()
                     && key(last) == key(&row)
-                    && (stepped || last.complements(&row)) =>
+                    && (has_step || last.complements(&row)) =>
             {
                 repeated += usize::from(!last.complements(&row));
                 last.update(&row);
@@ -330,124 +362,4 @@ impl Row {
         let both = |(a, b): (&Option<f64>, &Option<f64>)| a.is_some() && b.is_some();
         !self.cells.iter().zip(&other.cells).any(both)
     }
-}
-
-/// A column or a tag.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) name: String,
-    pub(crate) meaning: Option<Meaning>,
-    /// Number of values.
-    pub(crate) count: usize,
-    /// Distance from the first value to the last, in steps or rows.
-    pub(crate) span: f64,
-}
-
-/// A series that is used: its place among all and what it is.
-#[derive(Clone, Debug)]
-pub(crate) struct Choice {
-    pub(crate) index: usize,
-    pub(crate) series: Series,
-}
-
-/// Chooses a series for each role: from `map`, or by name. The loss is required.
-pub(crate) fn choose(
-    path: &Path,
-    all: &[Named],
-    map: &Map,
-    what: &'static str,
-) -> Result<Vec<Choice>, Error> {
-    let found = || all.iter().map(|named| named.name.clone()).collect();
-    let mut choices = Vec::new();
-    for (role, name) in map {
-        let index = all.iter().position(|named| named.name == *name);
-        let index = index.ok_or_else(|| Error::NoSuchName {
-            path: path.to_owned(),
-            what,
-            name: name.clone(),
-            found: found(),
-        })?;
-        choices.push(choice(all, index, role, true));
-    }
-    guess(all, &Role::Loss, &mut choices, |named| named.count > 0);
-    // A loss that was NaN from the start may be empty.
-    guess(all, &Role::Loss, &mut choices, |_| has_others(all));
-    let Some(loss) = choices.iter().find(|choice| choice.series.role == Role::Loss) else {
-        return Err(Error::NoLoss { path: path.to_owned(), what, found: found() });
-    };
-    if all[loss.index].count == 0 && loss.series.mapped {
-        return Err(Error::Empty {
-            path: path.to_owned(),
-            what,
-            name: all[loss.index].name.clone(),
-        });
-    }
-    // Series that count epochs cannot be combined with series that count steps.
-    let by_epoch = all[loss.index].meaning.as_ref().map(|meaning| meaning.by_epoch);
-    let fits = |named: &Named| {
-        let of = named.meaning.as_ref().map(|meaning| meaning.by_epoch);
-        named.count > 0 && (by_epoch.is_none() || of == by_epoch)
-    };
-    for role in [Role::Metric, Role::LearningRate, Role::ValidationLoss, Role::GradientNorm] {
-        guess(all, &role, &mut choices, fits);
-    }
-    let metric = choices.iter().find(|choice| choice.series.role == Role::Metric);
-    let metric = metric.map(|choice| kind(&choice.series.name));
-    let same =
-        |named: &Named| fits(named) && metric.is_none_or(|metric| kind(&named.name) == metric);
-    guess(all, &Role::ValidationMetric, &mut choices, same);
-    for role in [Role::Step, Role::Epoch] {
-        guess(all, &role, &mut choices, |named| named.count > 0);
-    }
-    for (index, named) in all.iter().enumerate() {
-        if let Some(Meaning { role: role @ Role::Gradient(_), .. }) = &named.meaning
-            && !choices.iter().any(|choice| choice.index == index)
-            && named.count > 0
-        {
-            choices.push(choice(all, index, role, false));
-        }
-    }
-    choices.sort_by_key(|choice| choice.index);
-    Ok(choices)
-}
-
-/// Returns true if the log has values of a metric or of a validation split.
-fn has_others(all: &[Named]) -> bool {
-    all.iter().any(|named| {
-        let role = named.meaning.as_ref().map(|meaning| &meaning.role);
-        named.count > 1
-            && matches!(role, Some(Role::Metric | Role::ValidationLoss | Role::ValidationMetric))
-    })
-}
-
-/// Part of the longest span from which on a series covers the log.
-const COVERS: f64 = 0.8;
-
-/// Adds the series whose name matches `role` best, unless one is chosen already. Series that cover the
-/// log go before others; of equal matches the one with the most values is taken.
-fn guess(all: &[Named], role: &Role, choices: &mut Vec<Choice>, fits: impl Fn(&Named) -> bool) {
-    if choices.iter().any(|choice| choice.series.role == *role) {
-        return;
-    }
-    let candidates: Vec<(usize, &Named, &Meaning)> = all
-        .iter()
-        .enumerate()
-        .filter(|(index, named)| {
-            fits(named) && !choices.iter().any(|choice| choice.index == *index)
-        })
-        .filter_map(|(index, named)| Some((index, named, named.meaning.as_ref()?)))
-        .filter(|(_, _, meaning)| meaning.role == *role)
-        .collect();
-    let longest = candidates.iter().map(|(_, named, _)| named.span).fold(0.0, f64::max);
-    let best = candidates.iter().min_by_key(|(index, named, meaning)| {
-        let covers = named.span >= COVERS * longest;
-        (Reverse(covers), meaning.rank, Reverse(named.count), meaning.pace, *index)
-    });
-    if let Some((index, ..)) = best {
-        choices.push(choice(all, *index, role, false));
-    }
-}
-
-fn choice(all: &[Named], index: usize, role: &Role, mapped: bool) -> Choice {
-    Choice { index, series: Series { role: role.clone(), name: all[index].name.clone(), mapped } }
 }

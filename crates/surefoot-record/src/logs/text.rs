@@ -3,9 +3,10 @@
 use crate::logs::LogFormat;
 use crate::logs::error::Error;
 use crate::logs::log::Log;
-use crate::logs::name::{kind, meaning};
+use crate::logs::name::{Kind, kind, meaning};
+use crate::logs::number;
 use crate::logs::role::{Map, Role};
-use crate::logs::rows::{Rows, has_extension, opening, text};
+use crate::logs::rows::{Rows, has_extension, is_loss, lines, opening, text};
 use std::path::Path;
 
 /// Text with names and numbers in its lines. Other lines are skipped.
@@ -17,70 +18,165 @@ impl LogFormat for Text {
     }
 
     fn recognizes(&self, path: &Path) -> Result<bool, Error> {
-        if has_extension(path, &["csv", "tsv", "json", "jsonl"]) {
+        if path.is_dir() || has_extension(path, &["csv", "tsv", "json", "jsonl"]) {
             return Ok(false);
         }
-        let opening = opening(path)?;
-        let mut lines = opening.lines().filter(|line| pairs(line).iter().any(is_loss));
-        Ok(lines.next().is_some())
+        let has_loss =
+            |text: &str| lines(text).any(|line| pairs(line).iter().any(|(name, _)| is_loss(name)));
+        // A long summary of the model may come first.
+        Ok(has_loss(&opening(path)?) || has_loss(&text(path)?))
     }
 
     fn read(&self, path: &Path, map: &Map) -> Result<Vec<Log>, Error> {
         let mut rows = Rows::default();
         let mapped = |name: &str| map.values().any(|column| column == name);
-        for line in text(path)?.lines() {
+        let role = |name: &str| meaning(name, None).map(|meaning| meaning.role);
+        let is_position = |name: &str| matches!(role(name), Some(Role::Step | Role::Epoch));
+        // Headings such as `Epoch 3/40` belong to the line below.
+        let mut heading: Vec<(String, f64)> = Vec::new();
+        for line in lines(&text(path)?) {
             let pairs = pairs(line);
-            if pairs.iter().any(|(name, _)| mapped(name) || meaning(name, None).is_some()) {
-                rows.push(pairs.into_iter().map(|(name, value)| (name, Some(value))));
+            let known = |(name, _): &&(String, f64)| mapped(name) || role(name).is_some();
+            let mut known = pairs.iter().filter(known).peekable();
+            if known.peek().is_none() {
+                continue;
             }
+            if known.all(|(name, _)| is_position(name) && !mapped(name)) {
+                heading = pairs;
+                continue;
+            }
+            let missing = |(name, _): &(String, f64)| {
+                is_position(name) && !pairs.iter().any(|(other, _)| role(other) == role(name))
+            };
+            let heading = std::mem::take(&mut heading).into_iter().filter(missing);
+            let row: Vec<(String, f64)> = heading.chain(pairs.iter().cloned()).collect();
+            rows.push(row.into_iter().map(|(name, value)| (name, Some(value))));
         }
         rows.logs(path, self.name(), map)
     }
 }
 
-/// Returns true for the name and value of a loss.
-pub(super) fn is_loss((name, _): &(String, f64)) -> bool {
-    let role = meaning(name, None).map(|meaning| meaning.role);
-    matches!(role, Some(Role::Loss | Role::ValidationLoss))
-}
-
 /// Names and numbers in a line. A name is the longest known one that ends before its number.
 pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
-    let mut pairs = Vec::new();
+    let mut pairs: Vec<(String, f64)> = Vec::new();
+    // The step inside of an epoch: `Epoch [3][50/1749]`.
+    let mut inner = None;
     for field in line.split([',', ';', '|', '\t']) {
         let mut words: Vec<String> = Vec::new();
-        for token in field.split_whitespace().flat_map(split) {
-            let token = token.trim_matches(|c: char| "()[]{}<>\"'`:=".contains(c));
+        let (mut numbers, mut leading, mut after_epoch) = (0, None, false);
+        for token in field.split(|c: char| c.is_whitespace() || "[]{}".contains(c)).flat_map(split)
+        {
+            let token = token.trim_matches(|c: char| "()<>\"'`:=".contains(c));
+            let sentence_ends = token.ends_with('.');
+            let token = token.trim_end_matches('.');
             if token.is_empty() {
                 continue;
             }
             if let Some(number) = Number::parse(token) {
                 if !words.is_empty() {
                     let name = name(&words);
-                    pairs.push((number.value(&name), name));
+                    after_epoch = has_role(&name, &Role::Epoch);
+                    pairs.push((name.clone(), number.value(&name)));
+                    words.clear();
+                } else {
+                    if let Number::Fraction(part, _) = number
+                        && after_epoch
+                    {
+                        inner = Some(part);
+                    }
+                    leading = Some(number).filter(|_| numbers == 0);
+                    after_epoch = false;
+                }
+                numbers += 1;
+            } else if token.contains(char::is_alphabetic) {
+                if !FILLERS.contains(&token.to_lowercase().as_str()) {
+                    words.push(snake(token));
+                }
+                if sentence_ends {
                     words.clear();
                 }
-            } else if token.contains(char::is_alphabetic) {
-                words.push(token.to_lowercase());
             } else {
                 words.clear();
             }
         }
+        // Darknet writes the number first: `0.085 avg loss, 0.001 rate`.
+        if let Some(Number::Plain(number)) = leading.filter(|_| numbers == 1) {
+            let name = name(&words);
+            if is_loss(&name) {
+                pairs.push((name, number));
+            }
+        }
     }
-    pairs.into_iter().map(|(value, name)| (name, value)).collect()
+    let step = round(line).or(inner).filter(|_| {
+        let has_step = pairs.iter().any(|(name, _)| has_role(name, &Role::Step));
+        !has_step && pairs.iter().any(|(name, _)| is_loss(name))
+    });
+    pairs.splice(0..0, step.map(|step| ("step".to_owned(), step)));
+    assign_split(&mut pairs);
+    pairs
 }
 
-/// Divides `loss=0.5` and `loss:0.5`.
+/// Longest name, in words.
+const LONGEST: usize = 4;
+/// Words between a name and its number.
+const FILLERS: &[&str] = &["is", "was", "of", "at", "to"];
+
+/// The number that a line begins with: `[12]\ttrain-rmse:0.5` of XGBoost, `12: 0.5 avg loss` of Darknet.
+fn round(line: &str) -> Option<f64> {
+    let line = line.trim_start();
+    let bracketed = line.strip_prefix('[').and_then(|line| line.split_once(']'));
+    let (number, rest) = bracketed.or_else(|| line.split_once(": "))?;
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    (is_number && !rest.is_empty()).then(|| number.parse().ok())?
+}
+
+fn has_role(name: &str, role: &Role) -> bool {
+    meaning(name, None).is_some_and(|meaning| meaning.role == *role)
+}
+
+/// Adds the split of a line's losses to its metrics: `Test set: loss 0.05, accuracy 98%`.
+fn assign_split(pairs: &mut [(String, f64)]) {
+    let has = |role: Role| pairs.iter().any(|(name, _)| has_role(name, &role));
+    if has(Role::ValidationLoss) && !has(Role::Loss) {
+        for (name, _) in pairs.iter_mut().filter(|(name, _)| has_role(name, &Role::Metric)) {
+            *name = format!("val {name}");
+        }
+    }
+}
+
+/// Divides `loss=0.5`, `loss:0.5` and `loss(0.5)`.
 fn split(token: &str) -> Vec<&str> {
-    let place = token.find(['=', ':']);
-    match place.map(|place| token.split_at(place)) {
-        Some((name, value)) if name.contains(char::is_alphabetic) => vec![name, &value[1..]],
+    let divided = |place: usize| {
+        let (name, value) = token.split_at(place);
+        (name, &value[1..])
+    };
+    match token.find(['=', ':']).map(divided) {
+        Some((name, value)) if name.contains(char::is_alphabetic) => return vec![name, value],
+        _ => {}
+    }
+    match token.find('(').map(divided) {
+        Some((name, value)) if number::parse(token).is_none() && Number::parse(value).is_some() => {
+            vec![name, value]
+        }
         _ => vec![token],
     }
 }
 
+/// The token in small letters, with `trainLoss` as `train_loss`.
+fn snake(token: &str) -> String {
+    let mut snake = String::with_capacity(token.len() + 2);
+    let mut before = None;
+    for c in token.chars() {
+        if c.is_uppercase() && before.is_some_and(char::is_lowercase) {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+        before = Some(c);
+    }
+    snake
+}
+
 fn name(words: &[String]) -> String {
-    const LONGEST: usize = 4;
     let from = words.len().saturating_sub(LONGEST);
     let mut names = (from..words.len()).map(|first| words[first..].join(" "));
     let known = names.clone().find(|name| meaning(name, None).is_some());
@@ -96,11 +192,12 @@ enum Number {
 
 impl Number {
     fn parse(token: &str) -> Option<Number> {
+        let token = token.trim_end_matches(')');
         if let Some((part, whole)) = token.split_once('/') {
             return Some(Number::Fraction(part.parse().ok()?, whole.parse().ok()?));
         }
         let digits = token.trim_end_matches('%');
-        if let Ok(number) = digits.parse() {
+        if let Some(number) = number::parse(digits) {
             return Some(Number::Plain(number));
         }
         // With a unit, such as `135.2ms`.
@@ -114,7 +211,7 @@ impl Number {
         match self {
             Number::Plain(number) => *number,
             Number::Fraction(part, whole) => match kind(name) {
-                crate::logs::name::Kind::Accuracy => part / whole,
+                Kind::Accuracy => part / whole,
                 _ => *part,
             },
         }
@@ -147,15 +244,33 @@ mod tests {
                 "[2026-01-02 10:00:01] INFO: Epoch 3/40 - train_loss=0.5 | lr: 1e-4",
                 "epoch=3 train_loss=0.5 lr=0.0001",
             ),
-            ("Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.300", "train epoch=1 loss=2.3"),
+            ("Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.300", "step=0 train epoch=1 loss=2.3"),
             (
                 "Test set: Average loss: 0.0580, Accuracy: 98/100 (98%)",
-                "test set average loss=0.058 accuracy=0.98",
+                "test set average loss=0.058 val accuracy=0.98",
             ),
             (
                 "{'loss': 2.2, 'learning_rate': 0.1, 'epoch': 0.26}",
                 "loss=2.2 learning_rate=0.1 epoch=0.26",
             ),
+            (
+                "11000: 0.05, 0.0857 avg loss, 0.001 rate, 0.88 seconds, 2816000 images",
+                "step=11000 avg loss=0.0857",
+            ),
+            ("[7]\ttrain-rmse:0.5\teval-rmse:0.6", "step=7 train-rmse=0.5 eval-rmse=0.6"),
+            (
+                "[2021/06/03 00:17:35] root INFO: epoch: [1/600], iter: 10, loss: nanxxx",
+                "epoch=1 iter=10 loss=NaN",
+            ),
+            (
+                "[Epoch 64 736/1281][Iteration 457] 40.4 records/second. Loss is Infinity. Current \
+                 learning rate is 0.04.",
+                "epoch=64 iteration=457 loss=inf learning rate=0.04",
+            ),
+            ("Epoch [3][50/1749]\tlr: 2e-2, loss: 0.7", "step=50 epoch=3 lr=0.02 loss=0.7"),
+            ("Loss: tensor(2.3, grad_fn=<NllLossBackward>)", "loss=2.3"),
+            ("trainLoss 0.5 trainAcc 0.9", "train_loss=0.5 train_acc=0.9"),
+            ("val Loss: 0.5 Acc: 0.75", "val loss=0.5 val acc=0.75"),
             ("Saving the model to out/ckpt.pt", ""),
         ] {
             assert_eq!(found(line), expected);

@@ -4,12 +4,13 @@ mod event;
 mod record;
 
 use crate::logs::LogFormat;
+use crate::logs::choice::{Choice, Named, choose};
 use crate::logs::error::Error;
 use crate::logs::log::Log;
 use crate::logs::name::{meaning, split_of_folder};
 use crate::logs::natural;
 use crate::logs::role::{Map, Role};
-use crate::logs::table::{Choice, Named, Row, Table, choose};
+use crate::logs::table::{Row, Table};
 use event::Event;
 use record::{Records, is_event_file};
 use std::collections::BTreeMap;

@@ -1,14 +1,16 @@
 """Cost of watching a PyTorch loop, against the same loop unwatched and against other ways to collect statistics.
 
-All variants of a model train in turns of a few steps, so that each meets the same state of the machine. A round has as
-many turns as it takes to meet several observed steps. The time of a variant is its sum over a round, divided by that of
-the unwatched loop; printed are the median, the lowest and the highest round. Surefoot runs at its default settings and
-records the run. Peak memory is that of a process that trains only one variant.
+All variants of a model train in turns. A turn has as many steps as there are from one observation to the next, so each
+turn of the watched loop contains one observed step. The time of a turn is divided by that of the unwatched loop's turn
+in the same round; printed are the median over the rounds and the quartiles. On CPU the time is that of the processor,
+which other programs hardly change. Surefoot runs at its default settings and records the run. Peak memory is that of a
+process that trains only one variant. W&B runs offline, and only if it is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import resource
 import statistics
@@ -16,8 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -83,50 +84,43 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(50, 50), nn.ReLU(), *hidden, nn.Linear(50, 10))
 
 
-#: Model, inputs and targets, steps of a turn, turns of a round.
-CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tensor]], int, int]] = {
-    "mlp": (mlp, lambda: (torch.randn(64, 50), torch.randint(10, (64,))), 16, 32),
-    "lenet": (LeNet, lambda: (torch.randn(64, 1, 28, 28), torch.randint(10, (64,))), 4, 32),
-    "resnet18": (ResNet18, lambda: (torch.randn(16, 3, 32, 32), torch.randint(10, (16,))), 1, 32),
-    "gpt": (Gpt, lambda: (torch.randint(256, (4, 128)), torch.randint(256, (4, 128))), 1, 32),
+#: Model, inputs and targets.
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tensor]]]] = {
+    "mlp": (mlp, lambda: (torch.randn(64, 50), torch.randint(10, (64,)))),
+    "lenet": (LeNet, lambda: (torch.randn(64, 1, 28, 28), torch.randint(10, (64,)))),
+    "resnet18": (ResNet18, lambda: (torch.randn(16, 3, 32, 32), torch.randint(10, (16,)))),
+    "gpt": (Gpt, lambda: (torch.randint(256, (4, 128)), torch.randint(256, (4, 128)))),
 }
 
+After = Callable[[Tensor], object]
+"""Called with the loss of each step."""
 
-def plain(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
+
+def plain(model: nn.Module, optimizer: torch.optim.Optimizer) -> After:
     return lambda loss: None
 
 
-def items(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
+def items(model: nn.Module, optimizer: torch.optim.Optimizer) -> After:
     return lambda loss: [loss.item()] + [
         (p.grad.norm().item(), p.grad.mean().item(), p.norm().item()) for p in model.parameters() if p.grad is not None
     ]
 
 
-def foreach(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
+def foreach(model: nn.Module, optimizer: torch.optim.Optimizer) -> After:
     return lambda loss: torch.stack(torch._foreach_norm([p.grad for p in model.parameters() if p.grad is not None]))
 
 
-def histograms(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
-    """Hooks on all gradients that make a histogram at every 1000th step, which is what ``wandb.watch`` does."""
-    seen: list[list[float]] = []
-    calls = dict.fromkeys((name for name, _ in model.named_parameters()), 0)
+def wandb_watch(model: nn.Module, optimizer: torch.optim.Optimizer) -> After:
+    """``wandb.watch`` with its defaults: histograms of all gradients at every 1000th step."""
+    import wandb
 
-    def hook_of(name: str) -> Callable[[Tensor], None]:
-        def hook(gradient: Tensor) -> None:
-            calls[name] += 1
-            if calls[name] % 1000 == 0:
-                flat = gradient.detach().reshape(-1)
-                seen.append(flat.histc(64, min=flat.min().item(), max=flat.max().item()).tolist())
-
-        return hook
-
-    for name, parameter in model.named_parameters():
-        parameter.register_hook(hook_of(name))
-    return lambda loss: None
+    run = wandb.init(mode="offline", dir=tempfile.mkdtemp(prefix="surefoot-bench-"), settings={"silent": True})
+    run.watch(model)
+    return lambda loss: run.log({"loss": loss})
 
 
-def watched(every: int | None) -> Callable[[nn.Module, torch.optim.Optimizer], Callable[[Tensor], object]]:
-    def make(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
+def watched(every: int | None) -> Callable[[nn.Module, torch.optim.Optimizer], After]:
+    def make(model: nn.Module, optimizer: torch.optim.Optimizer) -> After:
         runs = tempfile.mkdtemp(prefix="surefoot-bench-")
         run = surefoot.watch(model, optimizer, runs=runs, every=every, on_finding="ignore")
         run.start()
@@ -135,42 +129,52 @@ def watched(every: int | None) -> Callable[[nn.Module, torch.optim.Optimizer], C
     return make
 
 
-VARIANTS: dict[str, Any] = {
+VARIANTS: dict[str, Callable[[nn.Module, torch.optim.Optimizer], After]] = {
     "unwatched": plain,
     "surefoot": watched(None),
     "surefoot, every step": watched(1),
     "_foreach_norm": foreach,
-    "histograms like W&B": histograms,
+    "wandb.watch": wandb_watch,
     "item() per tensor": items,
 }
 
+WARM_UP = 16
+"""First steps, in which Surefoot also chooses its interval."""
 
-def turns(case: str, variant: str, device: torch.device, clock: Callable[[], float]) -> Iterator[float]:
-    """Yields the seconds of each turn."""
-    make_model, make_data, count, _ = CASES[case]
-    torch.manual_seed(0)
-    model = make_model().to(device)
-    x, y = (it.to(device) for it in make_data())
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    after = VARIANTS[variant](model, optimizer)
-    while True:
-        begun = clock()
-        for _ in range(count):
-            loss = F.cross_entropy(model(x), y)
-            optimizer.zero_grad()
+
+class Loop:
+    """A training loop of one variant."""
+
+    def __init__(self, case: str, variant: str, device: torch.device) -> None:
+        make_model, make_data = CASES[case]
+        torch.manual_seed(0)
+        self._device = device
+        self._model = make_model().to(device)
+        self._data = [it.to(device) for it in make_data()]
+        self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4)
+        self._after = VARIANTS[variant](self._model, self._optimizer)
+        self.train(WARM_UP)
+
+    @property
+    def every(self) -> int:
+        """Interval of observations, of a watched loop."""
+        return self._after.__self__.every  # type: ignore[attr-defined, no-any-return]
+
+    def train(self, steps: int) -> None:
+        x, y = self._data
+        for _ in range(steps):
+            loss = F.cross_entropy(self._model(x), y)
+            self._optimizer.zero_grad()
             loss.backward()
-            optimizer.step()
-            after(loss)
-        if device.type == "cuda":
+            self._optimizer.step()
+            self._after(loss)
+        if self._device.type == "cuda":
             torch.cuda.synchronize()
-        yield clock() - begun
 
 
 def peak(case: str, variant: str, device: torch.device) -> float:
     """Trains for some steps and returns the peak memory of the device or the process in MiB."""
-    loop = turns(case, variant, device, time.perf_counter)
-    for _ in range(-(-16 // CASES[case][2])):
-        next(loop)
+    Loop(case, variant, device).train(WARM_UP)
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -182,55 +186,66 @@ def peaks(case: str, variants: list[str], arguments: argparse.Namespace) -> dict
     for variant in variants:
         command = [sys.executable, __file__, "--peak", "--case", case, "--variant", variant]
         command += ["--threads", str(arguments.threads), "--device", arguments.device]
-        found[variant] = float(subprocess.run(command, check=True, capture_output=True).stdout)
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        found[variant] = float(output.split()[-1])
     return found
 
 
+def measure(case: str, variants: list[str], arguments: argparse.Namespace) -> tuple[dict[str, list[float]], int]:
+    """Returns the seconds of the turns of each variant, and the steps of a turn."""
+    device = torch.device(arguments.device)
+    clock = time.perf_counter if arguments.clock == "wall" else time.process_time
+    loops = {variant: Loop(case, variant, device) for variant in variants}
+    steps = max(loops["surefoot"].every, 4) if "surefoot" in loops else WARM_UP
+    # Until then, more steps are observed.
+    if "surefoot" in loops:
+        loops["surefoot"].train(8 * steps - WARM_UP)
+    turns: dict[str, list[float]] = {variant: [] for variant in variants}
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < arguments.seconds or len(turns["unwatched"]) < arguments.rounds:
+        # Another order in every round: a loop is slower after one that uses more of the caches.
+        first = len(turns["unwatched"]) % len(variants)
+        for variant in variants[first:] + variants[:first]:
+            started = clock()
+            loops[variant].train(steps)
+            turns[variant].append(clock() - started)
+    return turns, steps
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", choices=list(CASES), help="model; by default all")
     parser.add_argument("--variant", action="append", choices=list(VARIANTS), help="by default all")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each variant (default 5)")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu leaves other processes out")
+    parser.add_argument("--seconds", type=float, default=60.0, help="least time of a case (default 60)")
+    parser.add_argument("--rounds", type=int, default=12, help="least number of rounds of a case (default 12)")
+    parser.add_argument("--clock", choices=["wall", "cpu"], help="by default the processor's, on a GPU the wall clock")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     parser.add_argument("--peak", action="store_true", help="print the peak memory in MiB of one case and variant")
     arguments = parser.parse_args()
+    arguments.clock = arguments.clock or ("cpu" if arguments.device == "cpu" else "wall")
     torch.set_num_threads(arguments.threads)
-    device = torch.device(arguments.device)
-    variants = list(dict.fromkeys(["unwatched", *(arguments.variant or VARIANTS)]))
+    given = arguments.variant or [it for it in VARIANTS if it != "wandb.watch" or importlib.util.find_spec("wandb")]
     if arguments.peak:
-        print(peak(arguments.case[0], variants[-1], device))
+        print(peak(arguments.case[0], given[0], torch.device(arguments.device)))
         return 0
-    clock = time.perf_counter if arguments.clock == "wall" else time.process_time
+    variants = list(dict.fromkeys(["unwatched", *given]))
     for case in arguments.case or CASES:
-        count, length = CASES[case][2:]
         memory = {} if arguments.no_memory else peaks(case, variants, arguments)
-        loops = {variant: turns(case, variant, device, clock) for variant in variants}
-        for loop in loops.values():
-            for _ in range(-(-16 // count)):  # Warms up, and lets Surefoot choose its interval.
-                next(loop)
-        rounds = []
-        for _ in range(arguments.rounds):
-            sums = dict.fromkeys(variants, 0.0)
-            for turn in range(length):
-                # Another order in every turn: a loop is slower after one that uses more of the caches.
-                for at in range(len(variants)):
-                    variant = variants[(at + turn) % len(variants)]
-                    sums[variant] += next(loops[variant])
-            rounds.append(sums)
-        base = statistics.median(sums["unwatched"] for sums in rounds) / (count * length)
+        turns, steps = measure(case, variants, arguments)
+        base = statistics.median(turns["unwatched"]) / steps
         for variant in variants:
-            added = sorted(sums[variant] / sums["unwatched"] - 1 for sums in rounds)
+            pairs = zip(turns[variant], turns["unwatched"], strict=True)
+            low, middle, high = statistics.quantiles([mine / plain - 1 for mine, plain in pairs], n=4)
             more = memory[variant] / memory["unwatched"] - 1 if memory else None
             if arguments.json:
-                row = {"case": case, "variant": variant, "ms": base * 1e3, "added": statistics.median(added)}
-                row |= {"lowest": added[0], "highest": added[-1], "memory": more, "device": str(device)}
+                row = {"case": case, "variant": variant, "ms": base * 1e3, "added": middle, "quartiles": [low, high]}
+                row |= {"rounds": len(turns[variant]), "steps": steps, "memory": more, "device": arguments.device}
                 print(json.dumps(row), flush=True)
             else:
-                cost = f"{statistics.median(added):+7.1%} ({added[0]:+.1%} to {added[-1]:+.1%})"
+                cost = f"{middle:+7.1%} ({low:+.1%} to {high:+.1%})"
                 peak_memory = "" if more is None else f"memory {more:+.1%}"
                 print(f"{case:<9} {variant:<22} {base * 1e3:8.2f} ms/step {cost:<28} {peak_memory}", flush=True)
     return 0

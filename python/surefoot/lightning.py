@@ -33,7 +33,7 @@ class Watch(Callback):
     Args:
         runs: Directory below which the run is recorded; ``None`` records nothing.
         name: Name of the run; by default that of the script.
-        every: Interval of observations in steps; by default chosen so that watching takes about 2% of the time.
+        every: Interval of observations in steps; by default chosen so that observing takes about 1% of the time.
         on_finding: ``"warn"``, ``"raise"``, ``"ignore"`` or a function that is called with each finding.
         thresholds: Limits of the detectors, as for ``surefoot diagnose --set``.
 

@@ -135,13 +135,11 @@ class Session:
             observe_every=every,
         )
         self.findings: list[Finding] = []
-        self.steps = 0
         self.summary: dict[str, Any] | None = None
         self._framework = framework
         self._on_finding = on_finding
         self._writer = writer
         self._refine = refine
-        self._steps_per_epoch = int(facts.get("steps_per_epoch") or 0)
 
     @classmethod
     def open(cls, facts: Mapping[str, Any], **options: Any) -> Session:
@@ -161,9 +159,14 @@ class Session:
         return Path(directory) if directory is not None else None
 
     @property
+    def steps(self) -> int:
+        """Number of steps so far."""
+        return self.core.steps
+
+    @property
     def epoch(self) -> int:
         """1-based epoch of the latest step."""
-        return max(self.steps - 1, 0) // self._steps_per_epoch + 1 if self._steps_per_epoch else 1
+        return self.core.epoch
 
     def step(
         self,
@@ -175,12 +178,9 @@ class Session:
         gradient_norm: float | None = None,
     ) -> None:
         """Reports an optimizer step."""
-        self.steps += 1
-        found = self.core.step(
-            self.steps, epoch or self.epoch, loss, metric, learning_rate, gradient_norm
-        )
-        if found:
-            self._report(found)
+        rates = {"learning_rate": learning_rate, "gradient_norm": gradient_norm}
+        if self.core.step(loss, epoch=epoch, metric=metric, **rates) > len(self.findings):
+            self.report_new()
 
     def evaluation(
         self,
@@ -191,7 +191,8 @@ class Session:
         epoch: int | None = None,
     ) -> None:
         """Reports loss and metric of a whole split of the data."""
-        self._report(self.core.evaluation(self.steps, epoch or self.epoch, split, loss, metric))
+        if self.core.evaluation(split, loss, epoch=epoch, metric=metric) > len(self.findings):
+            self.report_new()
 
     def finish(
         self, *, completed: bool, weights: list[tuple[str, int, int, str]] | None = None
@@ -199,7 +200,7 @@ class Session:
         """Ends the run and returns its summary, with the fields of ``summary.json``."""
         if self.summary is None:
             self.summary = json.loads(self.core.finish(completed, weights or []))
-            self._report(self.core.findings()[len(self.findings) :])
+            self.report_new()
         return self.summary
 
     def report(self, path: str | Path) -> Path:
@@ -210,9 +211,10 @@ class Session:
         target.write_text(_core.report(self.directory), encoding="utf-8")
         return target
 
-    def _report(self, found: list[str]) -> None:
+    def report_new(self) -> None:
+        """Reports the findings that the core has made since the last report."""
         problem: Finding | None = None
-        for text in found:
+        for text in self.core.findings(len(self.findings)):
             finding = from_json(text, self._framework)
             if self._refine is not None:
                 finding = self._refine(finding)

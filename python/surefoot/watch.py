@@ -40,7 +40,7 @@ def watch(
         steps_per_epoch: Optimizer steps per epoch, usually ``len(loader)``.
         runs: Directory below which the run is recorded; ``None`` records nothing.
         name: Name of the run; by default that of the script.
-        every: Interval of observations in steps; by default chosen so that watching takes about 2% of the time.
+        every: Interval of observations in steps; by default chosen so that observing takes about 1% of the time.
         on_finding: ``"warn"`` prints each finding once, ``"raise"`` raises :class:`surefoot.TrainingProblem` at the
             first problem, ``"ignore"`` only collects findings, and a function is called with each.
         thresholds: Limits of the detectors, as for ``surefoot diagnose --set``: ``{"theta": 0.7}``.

@@ -25,6 +25,11 @@ logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
 class Model(lightning.LightningModule):
     """Runs its layers in ``training_step``, without a ``forward``."""
 

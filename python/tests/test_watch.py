@@ -147,7 +147,7 @@ def test_nan_at_a_step_that_is_not_observed_names_the_first_layer() -> None:
     assert (finding.step, finding.layers) == (30, ["1"])
 
 
-def test_a_step_that_is_not_observed_calls_no_operation_but_reading_the_loss() -> None:
+def test_a_step_that_is_not_observed_calls_no_operation() -> None:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Counter(TorchDispatchMode):
@@ -176,7 +176,7 @@ def test_a_step_that_is_not_observed_calls_no_operation_but_reading_the_loss() -
             step(run)
         with Counter():
             step(run)
-    assert calls == [*alone, "aten._local_scalar_dense.default"]
+    assert calls == alone
 
 
 def test_a_busy_machine_does_not_shorten_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_a_busy_machine_does_not_shorten_the_interval(monkeypatch: pytest.Monkey
             schedule.end_step()
         return schedule.every
 
-    assert interval([0.0] * 8) == interval([0.02, 0.0, 0.03, 0.02, 0.0, 0.02, 0.02, 0.0]) == 7
+    assert interval([0.0] * 8) == interval([0.02, 0.0, 0.03, 0.02, 0.0, 0.02, 0.02, 0.0]) == 32
 
 
 def test_short_steps_are_delivered_together_and_when_asked_for() -> None:
@@ -202,7 +202,7 @@ def test_short_steps_are_delivered_together_and_when_asked_for() -> None:
     x, y = data()
     behind = set()
     with surefoot.watch(model, optimizer, runs=None, every=50, on_finding="ignore") as run:
-        run._schedule.is_short = True
+        run._schedule.together = 16
         for step in range(1, 101):
             loss = F.binary_cross_entropy_with_logits(model(x), y)
             optimizer.zero_grad()
@@ -324,6 +324,24 @@ def test_checkpointed_activations_are_observed_once() -> None:
     run = train(model, adam(model), steps=40)
     assert problems(run) == []
     assert len(run._known["layers"]) == 3
+
+
+def test_a_watched_model_can_be_copied_and_saved(tmp_path: Path) -> None:
+    import copy
+
+    model = mlp()
+    copies: list[nn.Module] = []
+
+    def copy_model(step: int) -> None:
+        if step in (10, 11):  # an observed step and another
+            copies.append(copy.deepcopy(model))
+            torch.save(model, tmp_path / "model.pt")
+
+    run = train(model, adam(model), before=copy_model, every=9)
+    assert run.session.steps == STEPS
+    loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+    for other in (*copies, loaded):
+        other(data()[0])
 
 
 def test_two_optimizers_of_adversaries_give_no_problem() -> None:

@@ -4,6 +4,7 @@
 //! the types; the package around it is the interface for users.
 
 mod guard;
+mod quick;
 mod repair;
 mod run;
 mod script;

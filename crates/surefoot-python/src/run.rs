@@ -1,6 +1,7 @@
 //! A watched run: the class `surefoot._core.Run` of the Python package.
 
 use crate::guard::{catch, error};
+use crate::quick::{Quick, StepReport, Taken};
 use crate::tensor::{Format, Tensor};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use surefoot_diagnose::{
-    Activation, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation, Split,
-    Summary, Thresholds,
+    Activation, Diagnosis, Evaluation, Facts, LayerObservation, Observation, Split, Summary,
+    Thresholds,
 };
 use surefoot_record::{Environment, Event, Header, Recorder, StateDigest, WatchedRun};
 use surefoot_repair::Standing;
@@ -33,6 +34,11 @@ pub(crate) struct Run {
     seen: Observation,
     /// Sampled weights of each parameter before the update.
     before: Vec<Vec<f64>>,
+    /// Steps so far.
+    steps: u64,
+    steps_per_epoch: u64,
+    /// Steps of a loop on the CPU that is not observed at the moment.
+    quick: Option<Quick>,
 }
 
 /// An observed parameter of a layer.
@@ -83,6 +89,7 @@ impl Run {
                 .transpose()
                 .map_err(error)?;
             let layer_count = facts.layers.len();
+            let steps_per_epoch = facts.steps_per_epoch.unwrap_or(0);
             let bounds = facts.layers.iter().map(|layer| saturation_bounds(&layer.activation));
             Ok(Self {
                 directory: recorder.as_ref().map(|recorder| recorder.dir().to_owned()),
@@ -90,6 +97,9 @@ impl Run {
                 parameters: Vec::new(),
                 seen: Observation::default(),
                 before: Vec::new(),
+                steps: 0,
+                steps_per_epoch,
+                quick: None,
                 run: Mutex::new(WatchedRun::new(Diagnosis::new(facts, limits), recorder)),
                 layer_count,
             })
@@ -100,6 +110,18 @@ impl Run {
     #[getter]
     fn directory(&self) -> Option<PathBuf> {
         self.directory.clone()
+    }
+
+    /// Number of steps that the detectors have seen.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// 1-based epoch of the latest step, as far as the length of an epoch is known.
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.epoch_of(self.steps)
     }
 
     /// Declares the observed parameters: (layer, number of values, format, rows that are units or 0).
@@ -149,15 +171,6 @@ impl Run {
             }
             Ok(())
         })
-    }
-
-    /// True if the gradient of a parameter at `address` has neither NaN nor infinite values. Cheap
-    /// enough for every step if the parameter is small.
-    fn is_finite(&self, parameter: usize, address: usize) -> PyResult<bool> {
-        let count = self.parameters.len();
-        let missing = || PyValueError::new_err(format!("no parameter {parameter} of {count}"));
-        let parameter = self.parameters.get(parameter).ok_or_else(missing)?;
-        Ok(parameter.at(address).is_finite())
     }
 
     /// Samples the weights before the update, for `weights` to measure its size.
@@ -247,40 +260,103 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a step: passes it to the detectors and the record, and returns the findings as JSON.
-    #[pyo3(signature = (step, epoch, loss, metric=None, learning_rate=None, gradient_norm=None))]
+    /// Ends a step: passes it to the detectors and the record. Returns the number of findings so far.
+    #[pyo3(signature = (loss, *, epoch=None, metric=None, learning_rate=None, gradient_norm=None))]
     fn step(
         &mut self,
-        step: u64,
-        epoch: u64,
         loss: f64,
+        epoch: Option<u64>,
         metric: Option<f64>,
         learning_rate: Option<f64>,
         gradient_norm: Option<f64>,
-    ) -> PyResult<Vec<String>> {
+    ) -> PyResult<usize> {
         catch(|| {
-            let seen = &mut self.seen;
-            (seen.step, seen.epoch, seen.loss) = (step, epoch, loss);
-            (seen.metric, seen.learning_rate) = (metric, learning_rate);
-            seen.gradient_norm = gradient_norm;
-            let found =
-                self.run.get_mut().unwrap_or_else(PoisonError::into_inner).observe(&self.seen);
-            self.seen.layers.clear();
-            self.seen.input = None;
-            json(&found.map_err(error)?)
+            self.deliver()?;
+            self.seen.gradient_norm = gradient_norm;
+            self.observe(&StepReport { loss, metric, epoch, learning_rate })?;
+            Ok(self.count())
         })
     }
 
-    /// Processes an evaluation and returns the findings as JSON.
-    #[pyo3(signature = (step, epoch, split, loss, metric=None))]
+    /// Prepares quick steps: those of a loop on the CPU at which no layer is observed. `probe` is a
+    /// parameter whose gradient shows NaN in the others.
+    fn prepare_quick_steps(
+        &mut self,
+        py: Python<'_>,
+        optimizer: Option<Py<PyAny>>,
+        probe: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        self.quick = Some(Quick::new(py, optimizer, probe)?);
+        Ok(())
+    }
+
+    /// Starts quick steps. The last one is step `until`; `together` of them are delivered at a time.
+    fn start_quick_steps(&mut self, until: u64, together: usize) {
+        if let Some(quick) = &mut self.quick {
+            quick.start(until, together);
+        }
+    }
+
+    /// Notes in quick steps that the optimizer is about to update the weights. Returns false if the
+    /// caller has to look for NaN in the gradients.
+    fn quick_update(&mut self, py: Python<'_>) -> PyResult<bool> {
+        self.quick.as_mut().map_or(Ok(false), |quick| quick.update(py))
+    }
+
+    /// L2 norm of the gradient of the probe; `None` if it has none that can be read.
+    fn probe_norm(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.quick.as_ref().map_or(Ok(None), |quick| quick.probe_norm(py))
+    }
+
+    /// Takes a quick step. Returns `None` if the caller has to take it, and true if the caller has to
+    /// look for findings or to prepare the next step, which is observed.
+    #[pyo3(signature = (loss, metric, epoch))]
+    fn quick_step(
+        &mut self,
+        loss: &Bound<'_, PyAny>,
+        metric: Option<&Bound<'_, PyAny>>,
+        epoch: Option<u64>,
+    ) -> PyResult<Option<bool>> {
+        let Some(quick) = &mut self.quick else { return Ok(None) };
+        match quick.take(loss, metric, epoch)? {
+            Taken::No => return Ok(None),
+            Taken::Batch => return Ok(Some(false)),
+            Taken::Step => {}
+        }
+        let is_last = self.steps + quick.waiting.len() as u64 >= quick.until;
+        if !is_last && quick.waiting.len() < quick.together {
+            return Ok(Some(false));
+        }
+        catch(|| {
+            let before = self.count();
+            self.deliver()?;
+            Ok(Some(is_last || self.count() > before))
+        })
+    }
+
+    /// Ends quick steps. Returns the losses since the last step, and whether the weights were updated
+    /// after it.
+    fn stop_quick_steps(&mut self) -> PyResult<(Vec<f64>, bool)> {
+        catch(|| {
+            self.deliver()?;
+            Ok(self.quick.as_mut().map(Quick::stop).unwrap_or_default())
+        })
+    }
+
+    /// Delivers the quick steps that wait.
+    fn flush(&mut self) -> PyResult<()> {
+        catch(|| self.deliver())
+    }
+
+    /// Processes an evaluation. Returns the number of findings so far.
+    #[pyo3(signature = (split, loss, *, epoch=None, metric=None))]
     fn evaluation(
         &mut self,
-        step: u64,
-        epoch: u64,
         split: &str,
         loss: f64,
+        epoch: Option<u64>,
         metric: Option<f64>,
-    ) -> PyResult<Vec<String>> {
+    ) -> PyResult<usize> {
         let split = match split {
             "train" => Split::Train,
             "validation" => Split::Validation,
@@ -292,8 +368,11 @@ impl Run {
             }
         };
         catch(|| {
+            self.deliver()?;
+            let (step, epoch) = (self.steps, epoch.unwrap_or_else(|| self.epoch_of(self.steps)));
             let evaluation = Evaluation { step, epoch, split, loss, metric };
-            json(&self.run().evaluate(&evaluation).map_err(error)?)
+            self.run().evaluate(&evaluation).map_err(error)?;
+            Ok(self.count())
         })
     }
 
@@ -312,6 +391,7 @@ impl Run {
         weights: Vec<(String, usize, usize, String)>,
     ) -> PyResult<String> {
         catch(|| {
+            self.deliver()?;
             let mut digest = StateDigest::new();
             for (name, address, len, format) in &weights {
                 let (address, len, format) = (*address, *len, Format::parse(format)?);
@@ -322,9 +402,11 @@ impl Run {
         })
     }
 
-    /// All findings so far, as JSON.
-    fn findings(&mut self) -> PyResult<Vec<String>> {
-        catch(|| json(self.run().diagnosis().findings()))
+    /// Findings so far but the first `from`, as JSON.
+    #[pyo3(signature = (from=0))]
+    fn findings(&mut self, from: usize) -> PyResult<Vec<String>> {
+        let to_json = |finding| serde_json::to_string(finding).map_err(error);
+        catch(|| self.run().diagnosis().findings().iter().skip(from).map(to_json).collect())
     }
 }
 
@@ -336,6 +418,40 @@ impl Run {
 
     fn run(&mut self) -> &mut WatchedRun {
         self.run.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn epoch_of(&self, step: u64) -> u64 {
+        step.saturating_sub(1).checked_div(self.steps_per_epoch).unwrap_or(0) + 1
+    }
+
+    /// Number of findings so far.
+    fn count(&mut self) -> usize {
+        self.run().diagnosis().findings().len()
+    }
+
+    /// Passes a step with what was observed of it to the detectors and the record.
+    fn observe(&mut self, report: &StepReport) -> PyResult<()> {
+        self.steps += 1;
+        let epoch = report.epoch.unwrap_or_else(|| self.epoch_of(self.steps));
+        let seen = &mut self.seen;
+        (seen.step, seen.epoch, seen.loss) = (self.steps, epoch, report.loss);
+        (seen.metric, seen.learning_rate) = (report.metric, report.learning_rate);
+        let run = self.run.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let found = run.observe(&self.seen);
+        self.seen.layers.clear();
+        (self.seen.input, self.seen.gradient_norm) = (None, None);
+        found.map(|_| ()).map_err(error)
+    }
+
+    /// Passes the quick steps that wait to the detectors and the record.
+    fn deliver(&mut self) -> PyResult<()> {
+        let Some(quick) = &mut self.quick else { return Ok(()) };
+        let mut waiting = std::mem::take(&mut quick.waiting);
+        let delivered = waiting.drain(..).try_for_each(|report| self.observe(&report));
+        if let Some(quick) = &mut self.quick {
+            quick.waiting = waiting;
+        }
+        delivered
     }
 
     fn layer(&mut self, layer: usize) -> PyResult<&mut LayerObservation> {
@@ -415,8 +531,4 @@ fn summary_of(statistics: [f64; 9]) -> Summary {
         linf,
         ..counts
     }
-}
-
-fn json(findings: &[Finding]) -> PyResult<Vec<String>> {
-    findings.iter().map(|finding| serde_json::to_string(finding).map_err(error)).collect()
 }

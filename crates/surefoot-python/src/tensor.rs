@@ -75,6 +75,22 @@ impl Tensor {
         }
     }
 
+    /// Its first value; NaN if it has none.
+    pub(crate) fn first(self) -> f64 {
+        fn first<T: Element>(values: &[T]) -> f64 {
+            values.first().map_or(f64::NAN, |value| value.to_f64())
+        }
+        // SAFETY: as in `moments`.
+        unsafe {
+            match self.format {
+                Format::F16 => first(self.values::<f16>()),
+                Format::Bf16 => first(self.values::<bf16>()),
+                Format::F32 => first(self.values::<f32>()),
+                Format::F64 => first(self.values::<f64>()),
+            }
+        }
+    }
+
     /// True if none of its values is NaN or infinite.
     pub(crate) fn is_finite(self) -> bool {
         fn all<T: Element>(values: &[T]) -> bool {

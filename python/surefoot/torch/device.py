@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,9 +18,6 @@ FORMATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64
 
 COPY_EVERY = 8
 """Steps whose results are copied together, so that a step that is not observed launches nothing."""
-
-DELIVER_EVERY = 16
-"""Short steps on the host that are delivered to the detectors together."""
 
 SAMPLE = 4096
 """Values of a tensor by which the size of an update is measured."""
@@ -129,26 +125,11 @@ class Queue:
         return len(self._waiting) + under_way
 
     def put(
-        self,
-        losses: list[Tensor | float],
-        metric: Tensor | float | None,
-        epoch: int | None,
-        rate: float | None,
-        is_short: bool,
-    ) -> bool:
-        """Adds a step with the measurements since the previous one, and returns True if it is time to deliver.
-
-        Short steps on the host are delivered together: the code of the detectors leaves the caches of the processor
-        in each step, and loading it again takes longer than running it.
-        """
+        self, losses: list[Tensor | float], metric: Tensor | float | None, epoch: int | None, rate: float | None
+    ) -> None:
+        """Adds a step with the measurements since the previous one."""
         self._waiting.append(_Step(losses, metric, epoch, rate, self._measurements))
         self._measurements = []
-        if not is_short or len(self._waiting) >= DELIVER_EVERY:
-            return True
-        for loss in losses:
-            if isinstance(loss, Tensor) or not math.isfinite(loss):
-                return True
-        return False
 
     def measure(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import torch
 import torch.overrides
 from torch import Tensor, nn
 
+from .hooks import Hook
 from .layers import OTHER, WEIGHTED, Layer, is_norm, layers_of
 from .loss import LossCall, LossSpy, read_graph
 from .trace import ActivationCall, ForwardTrace, tensors_in
@@ -125,7 +126,7 @@ class Discovery:
         self._handles: list[Any] = []
         try:
             for module in (model, *_parts(self.inner)):
-                before, after = _Hook(self._enter), _Hook(self._leave)
+                before, after = Hook(self._enter), Hook(self._leave)
                 self._handles += [
                     module.register_forward_pre_hook(before, with_kwargs=True),
                     module.register_forward_hook(after, always_call=True),
@@ -352,26 +353,6 @@ def _parts(model: nn.Module) -> Iterator[nn.Module]:
             yield from _parts(child)
         else:
             yield child
-
-
-class _Hook:
-    """A hook that stays with the model that it was made for."""
-
-    def __init__(self, function: Callable[..., None]) -> None:
-        self._function = function
-
-    def __call__(self, *args: Any) -> None:
-        self._function(*args)
-
-    def __deepcopy__(self, memo: Any) -> _Hook:
-        return self  # It ignores the copy of the model.
-
-    def __reduce__(self) -> Any:
-        return _Hook, (_ignore,)
-
-
-def _ignore(*args: Any) -> None:
-    """Does nothing: the hook of a loaded model."""
 
 
 def _remove_mode(mode: ForwardTrace) -> None:

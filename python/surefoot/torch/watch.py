@@ -1,8 +1,8 @@
 """Watches a PyTorch training loop.
 
-A step that is not observed calls no operation of PyTorch: on CPU, the Rust core looks for NaN in one small gradient and
-takes the loss. Gradients, weights and outputs are read in place by the core at every n-th step, where n is chosen in the
-first steps so that observing takes about 1.5% of the time. On a GPU, statistics are computed there and copied asynchronously for several steps at once.
+A step that is not observed calls no operation of PyTorch: on CPU, the Rust core reads the loss and looks for NaN in one
+small gradient, through their addresses. Gradients, weights and outputs are read in place by the core at every n-th step, where n is chosen in the
+first steps so that observing takes about 1% of the time. On a GPU, statistics are computed there and copied asynchronously for several steps at once.
 The host waits for them only at an evaluation, at the end, and when it is at least 16 steps ahead of the device.
 """
 
@@ -28,6 +28,7 @@ from surefoot.torch.advice import Advisor, actions_for
 from surefoot.torch.batch import save_batch
 from surefoot.torch.discover import Discovery
 from surefoot.torch.first_nonfinite import NonFinite, first_nonfinite
+from surefoot.torch.hooks import Hook
 from surefoot.torch.observed import ObservedLayer, observed_layers
 from surefoot.torch.scaler import ScalerHook
 from surefoot.torch.tensors import address, dense, first_tensor, format_of, local
@@ -76,9 +77,10 @@ class Watch(Guarded):
         self._observing = True
         self._has_gradients = False
         self._probe: nn.Parameter | None = None
-        self._probe_index = 0
+        self._quick: Any = None
+        """Method of the core that takes steps while none is observed."""
         self._steps = 0
-        self._probe_norm: Tensor | None = None
+        self._probe_norm: float | None = None
         self._place: NonFinite | None = None
         self._advisor: Advisor | None = None
         self._known: dict[str, Any] = {}
@@ -116,7 +118,7 @@ class Watch(Guarded):
         for model in self._models:
             optimizer = None if several or not self._optimizers else self._optimizers[0]
             self._discoveries.append(Discovery(model, optimizer))
-            self._handles.append(model.register_forward_pre_hook(self._remember_batch, with_kwargs=True))
+            self._handles.append(model.register_forward_pre_hook(Hook(self._remember_batch), with_kwargs=True))
         for optimizer in self._optimizers:
             self._handles.append(optimizer.register_step_pre_hook(self._enter_update))
 
@@ -135,6 +137,7 @@ class Watch(Guarded):
         self._detach()
 
     def _detach(self) -> None:
+        self._quick = None
         for handle in self._handles + self._observing_handles:
             handle.remove()
         self._handles.clear()
@@ -180,6 +183,11 @@ class Watch(Guarded):
         """The run directory; ``None`` if the run is not recorded."""
         return self._session.directory if self._session else None
 
+    @property
+    def every(self) -> int | None:
+        """Interval of observations in steps; ``None`` while it is being chosen."""
+        return self._schedule.every
+
     def advice(self) -> str:
         """Returns the findings with their advice as text; an empty string if nothing was found."""
         return "\n\n".join(f"{finding}\n{finding.advice}".rstrip() for finding in self.findings)
@@ -192,7 +200,6 @@ class Watch(Guarded):
 
     # Reports of the loop
 
-    @guarded
     def step(
         self,
         loss: Tensor | float,
@@ -212,7 +219,29 @@ class Watch(Guarded):
             metric: Another metric of the batch that is better when larger, such as R².
             epoch: 1-based epoch; by default derived from ``steps_per_epoch``.
         """
+        quick = self._quick
+        if quick is not None:
+            try:
+                is_over = quick(loss, metric if accuracy is None else accuracy, epoch)
+            except Exception as error:  # noqa: BLE001 - must not end the training
+                return self.switch_off(error)
+            if is_over is False:
+                return
+            if is_over:
+                return self._end_quick_steps()
+        self._step(loss, accuracy, metric, epoch)
+
+    @guarded
+    def _step(
+        self,
+        loss: Tensor | float,
+        accuracy: Tensor | float | None,
+        metric: Tensor | float | None,
+        epoch: int | None,
+    ) -> None:
         begun = time.perf_counter()
+        if self._quick is not None:
+            self._stop_quick_steps()
         self._losses.append(on_device.number(loss))
         if self._optimizers and not self._has_stepped:
             return
@@ -228,13 +257,10 @@ class Watch(Guarded):
                 self._observe_gradients(range(len(self._parameters)))
             self._observe_weights()
         rate = float(self._optimizers[0].param_groups[0]["lr"]) if self._optimizers else None
-        is_short = self._schedule.is_short and not self._is_urgent
-        is_full = self._queue.put(losses, value, epoch, rate, is_short)
+        self._queue.put(losses, value, epoch, rate)
         self._steps += 1
-        will_observe = self._schedule.observes(self._steps)
-        if is_full or will_observe or self._observing:
-            self._queue.deliver(session, wait=False)
-            self._plan_next(session, will_observe, begun)
+        self._queue.deliver(session, wait=False)
+        self._plan_next(session, begun)
 
     @guarded
     def evaluation(
@@ -291,6 +317,8 @@ class Watch(Guarded):
         self._session = self._open(facts)
         self._session.core.set_parameters(parameters)
         self._choose_probe()
+        if self._device.type == "cpu":
+            self._session.core.prepare_quick_steps(next(iter(self._optimizers), None), self._probe)
         self._observe_input()
         return self._session
 
@@ -307,16 +335,19 @@ class Watch(Guarded):
             self._options |= {"runs": None, "on_finding": "ignore", "writer": None}
         return Session.open(facts, **options, **self._options)
 
-    @guarded
     def _remember_batch(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if torch.is_grad_enabled():
             self._batch = (args, kwargs)
             if self._observing and self._session is not None:
-                begun = time.perf_counter()
-                self._observe_input()
-                self._schedule.spent(begun)
+                self._observe_batch()
 
     # Observing
+
+    @guarded
+    def _observe_batch(self) -> None:
+        begun = time.perf_counter()
+        self._observe_input()
+        self._schedule.spent(begun)
 
     def _observe_input(self) -> None:
         args = self._batch[0] if self._batch is not None else ()
@@ -328,13 +359,12 @@ class Watch(Guarded):
         """Selects one small parameter on CPU. Its gradient shows NaN, and the factor of clipping and unscaling."""
         trainable = [i for i, it in enumerate(self._parameters) if it.requires_grad and it.is_leaf]
         if trainable and self._device.type == "cpu":
-            self._probe_index = min(reversed(trainable), key=lambda i: self._parameters[i].numel())
-            self._probe = self._parameters[self._probe_index]
+            self._probe = self._parameters[min(reversed(trainable), key=lambda i: self._parameters[i].numel())]
 
     @guarded
     def _note_probe(self, parameter: Tensor) -> None:
-        if parameter.grad is not None:
-            self._probe_norm = local(parameter.grad).norm()
+        if self._session is not None:
+            self._probe_norm = self._session.core.probe_norm()
 
     @guarded
     def before_update(self, optimizer: torch.optim.Optimizer) -> None:
@@ -344,7 +374,8 @@ class Watch(Guarded):
         """
         if self._session is None and all(it.observed for it in self._discoveries):
             self._begin()
-        self._look_for_nan()
+        if self._session is not None and not self._session.core.quick_update():
+            self._look_for_nan()
         if not self._observing or self._session is None:
             return
         begun = time.perf_counter()
@@ -354,9 +385,13 @@ class Watch(Guarded):
         self._sample_weights()
         self._schedule.spent(begun)
 
-    @guarded
     def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        self._has_stepped = True
+        if self._quick is None or not self._session.core.quick_update():  # type: ignore[union-attr]
+            self._begin_update(optimizer, args, kwargs)
+
+    @guarded
+    def _begin_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        self._has_stepped = self._quick is None
         if not _closure(args, kwargs):
             if self._observing:
                 self.before_update(optimizer)
@@ -384,10 +419,7 @@ class Watch(Guarded):
         probe = self._probe
         if probe is None or self._place is not None or self._session is None or probe.grad is None:
             return
-        gradient = probe.grad
-        if type(gradient) is not Tensor or not gradient.is_contiguous():
-            gradient = dense(local(gradient))
-        is_finite = self._session.core.is_finite(self._probe_index, gradient.data_ptr())
+        is_finite = bool(torch.isfinite(local(probe.grad)).all())
         # With a loss scale, an overflow is expected: the scaler skips the step.
         if not is_finite and self._scaler.scale == 1.0:
             self._place = self._first_nonfinite()
@@ -433,14 +465,12 @@ class Watch(Guarded):
             if gradient is not None and not gradient.is_sparse:
                 gradients[index] = dense(local(gradient))
         scale = self._scaler.scale
-        probe = self._probe_norm
-        now = self._probe
-        self._probe_norm = None
+        before, self._probe_norm = self._probe_norm, None
         if self._device.type == "cpu":
-            if probe is not None and now is not None and now.grad is not None:
-                norm = float(local(now.grad).norm())
+            after = self._session.core.probe_norm()
+            if before and after:
                 # Gradients divided by this are those before clipping, without the loss scale.
-                scale *= norm / float(probe) if norm > 0 and float(probe) > 0 else 1.0
+                scale *= after / before
             addresses = [0 if it is None else it.data_ptr() for it in gradients]
             self._session.core.gradients(addresses, scale if math.isfinite(scale) and scale > 0 else 1.0)
         else:
@@ -491,7 +521,7 @@ class Watch(Guarded):
             self._observing_handles.append(optimizer.register_step_post_hook(self._leave_update))
         for index, layer in enumerate(self._layers):
             if layer.output_module is not None:
-                hook = self._output_hook(index, layer)
+                hook = Hook(self._output_hook(index, layer))
                 self._observing_handles.append(layer.output_module.register_forward_hook(hook))
 
     def _disarm(self) -> None:
@@ -502,8 +532,8 @@ class Watch(Guarded):
 
     def _output_hook(self, index: int, layer: ObservedLayer) -> Any:
         def observe(module: nn.Module, args: Any, output: Any) -> None:
-            # Evaluation and recomputed activations are not observed.
-            if index in self._seen_outputs or not torch.is_grad_enabled() or self._is_off:
+            # Evaluation, recomputed activations and copies of the model are not observed.
+            if module is not layer.output_module or index in self._seen_outputs or not torch.is_grad_enabled() or self._is_off:
                 return
             tensor = output if isinstance(output, Tensor) else first_tensor(output)
             if tensor is None or tensor.dtype not in on_device.FORMATS or tensor.numel() == 0:
@@ -520,26 +550,56 @@ class Watch(Guarded):
 
     # The schedule
 
-    def _plan_next(self, session: Session, will_observe: bool, begun: float) -> None:
+    def _plan_next(self, session: Session, begun: float) -> None:
         """Attaches or detaches the hooks that only an observed step needs."""
         schedule = self._schedule
-        if self._observing and schedule.every != 1:
+        will_observe = schedule.observes(self._steps)
+        if schedule.every is None or (self._observing and not will_observe):
             self._disarm()
         self._observing = will_observe
+        self._quick = None
         if will_observe:
             self._has_gradients = False
             self._seen_outputs.clear()
             if not self._observing_handles:
                 self._arm()
+        elif self._device.type == "cpu" and not self._queue:
+            together = 1 if self._is_urgent else schedule.together
+            session.core.start_quick_steps(schedule.next_observed(self._steps), together)
+            self._quick = session.core.quick_step
         if schedule.every is None:
             schedule.spent(begun)
             if schedule.end_step():
                 event = {"event": "observe_every", "step": session.steps, "every": schedule.every}
                 session.core.event(json.dumps(event))
 
+    @guarded
+    def _end_quick_steps(self) -> None:
+        """Reports what quick steps have found, and prepares the next step if that is observed."""
+        session = self._session
+        assert session is not None
+        self._steps = session.steps
+        if self._schedule.observes(self._steps):
+            self._plan_next(session, 0.0)
+        session.report_new()
+
+    def _stop_quick_steps(self) -> None:
+        """Continues with steps that the core cannot take alone."""
+        session = self._session
+        assert session is not None
+        self._quick = None
+        losses, self._has_stepped = session.core.stop_quick_steps()
+        self._losses = [*losses, *self._losses]
+        self._steps = session.steps
+        session.report_new()
+
     def _drain(self, *, wait: bool) -> None:
-        if self._session is not None:
-            self._queue.deliver(self._session, wait=wait)
+        session = self._session
+        if session is not None:
+            self._queue.deliver(session, wait=wait)
+            if self._quick is not None:
+                session.core.flush()
+                session.report_new()
 
 
 def _as_list(optimizer: Any) -> list[torch.optim.Optimizer]:

@@ -1,14 +1,16 @@
 """Executes the corpus of training scripts under `surefoot run`.
 
-    python eval/run/corpus.py [NAME...]
+    python eval/run/corpus.py FRAMEWORK[,FRAMEWORK] [NAME...]
 
-Each script is executed twice, then killed with SIGKILL at a random step and resumed from its automatic checkpoint with
-another number of loader workers. All digests must be equal. The processes are forks of this one, which has PyTorch in
-memory; set PYTHONHASHSEED.
+FRAMEWORK is `pytorch`, `lightning`, `keras` or `tensorflow`; the last two need TensorFlow (`pip install -r
+eval/run/requirements.txt`). Each script is executed twice, then killed with SIGKILL at a random step and resumed from its
+automatic checkpoint with another number of loader workers. All digests must be equal. The processes are forks of this
+one, which has the framework in memory; set PYTHONHASHSEED.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -21,19 +23,21 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from surefoot.run import launch
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "crates/surefoot-check/tests/corpus"
-FRAMEWORKS = ("pytorch",)
-TIME_LIMIT = 60
+PRELOADED = {"pytorch": "torch", "lightning": "lightning", "keras": "tensorflow", "tensorflow": "tensorflow"}
+TIME_LIMIT = 240
 
 
-def scripts(names: list[str]) -> list[tuple[str, Path]]:
+def scripts(frameworks: list[str], names: list[str]) -> list[tuple[str, Path]]:
     """Scripts to execute: a name and a path."""
     found = []
     for folder in sorted(path.parent for path in CORPUS.glob("*/expected.toml")):
         if names and folder.name not in names:
             continue
-        if tomllib.loads((folder / "expected.toml").read_text())["framework"] not in FRAMEWORKS:
+        if tomllib.loads((folder / "expected.toml").read_text())["framework"] not in frameworks:
             continue
         for form in ("faulty", "sound"):
             path = folder / form / "train.py" if (folder / form).is_dir() else folder / f"{form}.py"
@@ -41,7 +45,9 @@ def scripts(names: list[str]) -> list[tuple[str, Path]]:
     return found
 
 
-def execute(work: Path, options: dict[str, Any], kill_at: int = 0, workers: int | None = None) -> tuple[int, float]:
+def execute(
+    work: Path, options: dict[str, Any], kill_at: int = 0, workers: int | None = None
+) -> tuple[int, float]:
     """Runs a script in a forked process; returns its exit code and seconds."""
     begun = time.monotonic()
     child = os.fork()
@@ -52,11 +58,9 @@ def execute(work: Path, options: dict[str, Any], kill_at: int = 0, workers: int 
             os.dup2(output, 1)
             os.dup2(output, 2)
             signal.alarm(TIME_LIMIT)
-            from surefoot.run import launch
-
             if workers is not None:
                 change_workers(workers)
-            defaults = {"script": None, "arguments": [], "runs": "runs", "every": 2, "seed": 0, "resume": None}
+            defaults = {"script": None, "arguments": [], "runs": "records", "every": 2, "seed": 0, "resume": None}
             parsed = launch.Options(**{**defaults, "recover": False, "replay": False, **options})
             run = launch.Launch(parsed)
             if kill_at:
@@ -80,6 +84,8 @@ def execute(work: Path, options: dict[str, Any], kill_at: int = 0, workers: int 
 
 def change_workers(count: int) -> None:
     """Gives every data loader another number of worker processes."""
+    if "torch" not in sys.modules:
+        return
     from torch.utils.data import DataLoader, IterableDataset
 
     create = DataLoader.__init__
@@ -94,7 +100,7 @@ def change_workers(count: int) -> None:
 
 def digests(work: Path, number: int) -> bytes:
     """The digests of a run."""
-    runs = sorted((work / "runs").glob("*"))
+    runs = sorted((work / "records").glob("*"))
     return (runs[number] / "digests.bin").read_bytes() if number < len(runs) else b""
 
 
@@ -112,7 +118,7 @@ def judge(name: str, script: Path) -> tuple[bool, str]:
 
         def clean() -> None:
             for entry in work.iterdir():
-                if entry.name not in ("code", "runs", "output.txt"):
+                if entry.name not in ("code", "records", "output.txt"):
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
         code, seconds = execute(work, start)
@@ -130,7 +136,7 @@ def judge(name: str, script: Path) -> tuple[bool, str]:
         code, _ = execute(work, start, kill_at=at)
         if code != -signal.SIGKILL:
             return False, f"was not killed at step {at}: exit code {code}"
-        killed = sorted((work / "runs").glob("*"))[2]
+        killed = sorted((work / "records").glob("*"))[2]
         checkpoints = [path.name for path in (killed / "checkpoints").glob("*.ckpt")]
         code, _ = execute(work, {"resume": str(killed)}, workers=2)
         if code:
@@ -159,21 +165,45 @@ def tail(work: Path) -> str:
     return " / ".join((work / "output.txt").read_text().strip().splitlines()[-3:])
 
 
-def main(names: list[str]) -> int:
-    """Judges all scripts, or those named; the exit code."""
-    import numpy  # noqa: F401
-    import torch
+def group_of(script: Path) -> str:
+    """What must be set before the framework is imported, which a fork of this process cannot change."""
+    source = "".join(path.read_text() for path in script.parent.rglob("*.py")) if script.name == "train.py" else script.read_text()
+    # Optimizers of Keras 2 are in a package of their own.
+    return "legacy" if "optimizers.legacy" in source else "backend" if "KERAS_BACKEND" in source else ""
 
-    torch.set_num_threads(1)
+
+def judge_all(frameworks: list[str], group: str, chosen: list[tuple[str, Path]]) -> int:
+    """Judges scripts in a process with the framework in memory; returns the number of wrong ones."""
+    import numpy  # noqa: F401
+
+    if group == "legacy":
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    for name in {PRELOADED[framework] for framework in frameworks} if group != "backend" else ():
+        module = importlib.import_module(name)
+        if name == "torch":
+            module.set_num_threads(1)
     wrong = 0
-    chosen = scripts(names)
     for name, script in chosen:
         right, text = judge(name, script)
         wrong += not right
         print(json.dumps({"script": name, "exact": right, "result": text}), flush=True)
+    return wrong
+
+
+def main(frameworks: list[str], names: list[str]) -> int:
+    """Judges all scripts of the frameworks, or those named; the exit code."""
+    chosen = scripts(frameworks, names)
+    wrong = 0
+    for group in ("", "legacy", "backend"):
+        members = [(name, script) for name, script in chosen if group_of(script) == group]
+        child = os.fork() if members else 0
+        if child:
+            wrong += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        elif members:
+            os._exit(judge_all(frameworks, group, members))
     print(f"{len(chosen)} scripts, {wrong} wrong")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1].split(","), sys.argv[2:]))

@@ -32,6 +32,7 @@ class Checkpoints:
         self._next_time = time.monotonic() + FIRST_AFTER
         self._stored = stored
         self._state: dict[str, Any] = {}
+        loops.on_iteration = recording.finish_iteration
         loops.step = lambda: recording.step
         loops.on_first, loops.on_head, loops.on_restore = self._first, self._head, self._restore
         if stored is not None:
@@ -92,11 +93,12 @@ class Checkpoints:
             if name.startswith("__") or name in dead:
                 continue
             content = saver.value(value, f"{label}.{name}")
-            if content is not KEEP:
+            if content is not KEEP and (not isinstance(content, dict) or content.get("member", True)):
                 saved[name] = content
         return saved
 
     def _save(self, entry: Entry) -> None:
+        entry.prepare()
         saver = self._walk(entry, self._baseline)
         recording, loaders = self.recording, self.loaders
         pending = {k: v for k, v in loaders.unfinished().items() if k not in saver.iterators}
@@ -105,6 +107,7 @@ class Checkpoints:
             "step": recording.step,
             "frames": self._frames,
             "modules": self._modules,
+            "roots": self._variables(saver, entry.roots, "fit", frozenset()),
             "keys": self.keys.state(),
             "owner": loaders.owner,
             "pending": [[number, *place] for number, place in pending.items()],
@@ -121,14 +124,26 @@ class Checkpoints:
         except RuntimeError as error:
             tell(f"the checkpoint at step {recording.step} was not written, and the training continues: {error}")
 
-    def _restore(self, entry: Entry, is_last: bool) -> None:
+    def _restore(self, entry: Entry, is_last: bool) -> bool:
         assert self._stored is not None
         try:
-            self._put_back(entry, is_last)
+            missing = self._put_back(entry, is_last)
         except RestoreError as error:
             raise ResumeError(str(error)) from None
+        if not is_last:
+            return True
+        if missing and not self.recording.is_muted:
+            # The first iteration creates variables, of a model that is not built for instance.
+            self.recording.is_muted = True
+            return False
+        self.recording.is_muted = False
+        self._stored, self._state = None, {}
+        if missing:
+            raise ResumeError(f"the program does not create `{missing[0]}` of the checkpoint; was it changed?")
+        tell(f"resumed at step {self.recording.step}")
+        return True
 
-    def _put_back(self, entry: Entry, is_last: bool) -> None:
+    def _put_back(self, entry: Entry, is_last: bool) -> list[str]:
         assert self._stored is not None
         state = self._state
         tensors = {name: (dtype, shape, content) for name, dtype, shape, content in self._stored[2]}
@@ -145,7 +160,8 @@ class Checkpoints:
             if module is not None:
                 vars(module).update(self._restored(restorer, values, vars(module)))
         if not is_last:
-            return
+            return []
+        self._restored(restorer, state["roots"], entry.roots)
         recording, loaders = self.recording, self.loaders
         recording.step = self._last_step = state["step"]
         self.keys.restore(state["keys"])
@@ -155,8 +171,7 @@ class Checkpoints:
         recording.losses[:] = restorer.value(state["losses"])
         recording.has_gradients = state["has_gradients"]
         set_generator_states(restorer.value(state["random"]))
-        self._stored, self._state = None, {}
-        tell(f"resumed at step {recording.step}")
+        return restorer.missing
 
     def _restored(self, restorer: Restorer, values: dict[str, Any], live: Any) -> dict[str, Any]:
         missing = restorer.value(KEEP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import glob
 import itertools
@@ -90,22 +91,24 @@ def order_arrivals() -> None:
 class Clock:
     """Counts the lines of the program that read the clock."""
 
-    def __init__(self, is_program: Callable[[str], bool]) -> None:
+    def __init__(self, is_program: Callable[[str], bool], recent: collections.deque[float]) -> None:
         self.reads: dict[str, int] = {}
-        self._is_program = is_program
+        self._is_program, self._recent = is_program, recent
 
     def install(self) -> None:
         """Replaces ``time.time`` and ``time.time_ns``."""
         for name in ("time", "time_ns"):
-            setattr(time, name, self._counted(getattr(time, name)))
+            setattr(time, name, self._counted(getattr(time, name), 1e-9 if name == "time_ns" else 1))
 
-    def _counted(self, read: Callable[[], Any]) -> Callable[[], Any]:
+    def _counted(self, read: Callable[[], Any], unit: float) -> Callable[[], Any]:
         def counted() -> Any:
             frame = sys._getframe(1)
+            now = read()
             if self._is_program(frame.f_code.co_filename):
                 line = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
                 self.reads[line] = self.reads.get(line, 0) + 1
-            return read()
+                self._recent.append(now * unit)
+            return now
 
         return counted
 

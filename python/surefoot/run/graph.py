@@ -18,6 +18,7 @@ import types
 from typing import Any
 
 from surefoot import _core
+from surefoot.run import variables
 from surefoot.run.loaders import KeyedIterator
 
 _PYTHON_GENERATOR: Any = random.SystemRandom.__mro__[1]
@@ -72,7 +73,7 @@ class Saver:
         if known is not None:
             return {"ref": known}
         if isinstance(value, _CONSTANT):
-            return KEEP
+            return _named(value)
         return self._node(value, path)
 
     def _new(self, value: Any) -> int:
@@ -111,6 +112,9 @@ class Saver:
                 return {"t": "numpy_generator", "v": self.value(value.bit_generator.state, path + _STATE)}
             if isinstance(value, numpy.random.RandomState):
                 return {"t": "numpy_legacy", "v": self.value(value.get_state(), path + _STATE)}
+        content = variables.content_of(self, value, path)
+        if content is not variables.UNKNOWN:
+            return content  # type: ignore[no-any-return]
         if isinstance(value, _PYTHON_GENERATOR):
             return {"t": "random", "v": self.value(value.getstate(), path + _STATE)}
         if isinstance(value, KeyedIterator):
@@ -169,6 +173,7 @@ class Saver:
         is_loader = loader is not None and isinstance(value, loader.data.DataLoader)
         names = ("dataset", "sampler", "batch_sampler", "generator")
         saved = {}
+        unsaved = len(self.unsaved)
         items = list((attributes or {}).items()) + [(s, getattr(value, s)) for s in slots if hasattr(value, s)]
         for name, item in items:
             if is_loader and name not in names or name.endswith(_MODULE_HOOKS):
@@ -176,7 +181,8 @@ class Saver:
             content = self.value(item, f"{path}.{name}")
             if content is not KEEP:
                 saved[name] = content
-        return {"t": "object", "c": _class(value), "v": saved}
+        # One with parts that cannot be saved, such as a file, must be made by the program.
+        return {"t": "object", "c": _class(value), "v": saved, "partial": len(self.unsaved) > unsaved}
 
     def _optimizer(self, value: Any, path: str) -> dict[str, Any]:
         parameters = [p for group in value.param_groups for p in group["params"]]
@@ -222,13 +228,15 @@ class Saver:
         if dtype not in _DTYPES:
             self.unsaved[path] = f"array of type {value.dtype}"
             return {"t": "keep"}
-        plain = numpy.ascontiguousarray(value)
+        return {"t": "ndarray", **self.array(value, path)}
+
+    def array(self, value: Any, path: str) -> dict[str, Any]:
+        """Adds a NumPy array of a known type."""
+        plain = sys.modules["numpy"].ascontiguousarray(value)
         self._alive.append(plain)
-        return {
-            "t": "ndarray",
-            "v": self._array(path, _DTYPES[dtype], list(value.shape), plain.ctypes.data, plain.nbytes),
-            "dtype": dtype,
-        }
+        dtype = value.dtype.name
+        content = self._array(path, _DTYPES[dtype], list(value.shape), plain.ctypes.data, plain.nbytes)
+        return {"v": content, "dtype": dtype}
 
     def _array(self, path: str, dtype: str, shape: list[int], address: int, size: int) -> Any:
         """Adds an array; one that is still as the script has built it is represented by its digest."""
@@ -244,6 +252,18 @@ class Saver:
         self._names.add(name)
         self.tensors.append((name, dtype, shape, address, size))
         return name
+
+
+def _named(value: Any) -> Any:
+    """A member of an enumeration, a function or a class by its name; ``KEEP`` for what has none."""
+    is_member = isinstance(value, enum.Enum)
+    if is_member:
+        name = f"{type(value).__module__}:{type(value).__qualname__}.{value.name}"
+    elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType, type)):
+        name = f"{value.__module__}:{value.__qualname__}"
+    else:
+        return KEEP
+    return {"name": name, "member": is_member} if _find(name) is value else KEEP
 
 
 def _slots(kind: type) -> list[str]:
@@ -282,6 +302,8 @@ class Restorer:
     def __init__(self, nodes: list[Any], tensors: dict[str, tuple[str, list[int], bytes]], loaders: Any) -> None:
         self.nodes, self.tensors, self.loaders = nodes, tensors, loaders
         self._made: dict[int, Any] = {}
+        self.missing: list[str] = []
+        """Variables that the program has not created yet, and objects that have none yet."""
 
     def value(self, saved: Any, live: Any = _MISSING) -> Any:
         """Returns the saved value: ``live`` if it could be changed in place. ``_MISSING`` if it is to be left alone."""
@@ -289,6 +311,10 @@ class Restorer:
             return saved
         if "keep" in saved:
             return live
+        if "name" in saved:
+            # A function is only taken from its module if the object that had it is new.
+            found = _find(saved["name"]) if saved["member"] or live is _MISSING else None
+            return live if found is None else found
         index = saved["ref"]
         if index in self._made:
             return self._made[index]
@@ -358,6 +384,26 @@ class Restorer:
             live[...] = restored
             return live
         return restored.copy()
+
+    def array(self, content: Any) -> Any:
+        """The saved NumPy array; ``None`` if it is to be as the script has built it."""
+        found = self._bytes_of(content["v"])
+        if found is None:
+            return None
+        _, shape, raw = found
+        return sys.modules["numpy"].frombuffer(raw, dtype=content["dtype"]).reshape(shape)
+
+    def _variable(self, node: Any, live: Any, index: int) -> Any:
+        return variables.restore_variable(self, node, live)
+
+    def _array(self, node: Any, live: Any, index: int) -> Any:
+        return variables.restore_array(self, node, live)
+
+    def _tracked(self, node: Any, live: Any, index: int) -> Any:
+        return variables.restore_tracked(self, node, live)
+
+    def _position(self, node: Any, live: Any, index: int) -> Any:
+        return variables.restore_position(self, node, live)
 
     def _scalar(self, node: Any, live: Any, index: int) -> Any:
         return self._ndarray(node["v"], None, index)[()]
@@ -474,7 +520,7 @@ class Restorer:
     def _object(self, node: Any, live: Any, index: int) -> Any:
         kind = _find(node["c"])
         if live is _MISSING or type(live) is not kind:
-            if kind is None or not isinstance(kind, type):
+            if kind is None or not isinstance(kind, type) or node["partial"]:
                 return live
             try:
                 live = object.__new__(kind)

@@ -11,8 +11,8 @@ from types import ModuleType
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader, then: list[Callable[[], None]]) -> None:
-        self.loader, self.then = loader, then
+    def __init__(self, name: str, loader: importlib.abc.Loader) -> None:
+        self.name, self.loader = name, loader
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
@@ -21,24 +21,28 @@ class _Loader(importlib.abc.Loader):
         self.loader.exec_module(module)
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
-        for function in self.then:
+        for function in _finder.waiting.pop(self.name, []):
             function()
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], None]]] = {}
+        self.looking_for: set[str] = set()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name not in self.waiting:
+        if name not in self.waiting or name in self.looking_for:
             return None
-        then = self.waiting.pop(name)
-        spec = importlib.util.find_spec(name)
+        self.looking_for.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.looking_for.remove(name)
         if spec is None or spec.loader is None:
             return spec
-        spec.loader = _Loader(spec.loader, then)
+        spec.loader = _Loader(name, spec.loader)
         return spec
 
 

@@ -6,9 +6,11 @@ optimizer step, at the start of every loop and for every sample; whatever was dr
 
 from __future__ import annotations
 
+import collections
 import functools
 import random
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -26,14 +28,48 @@ LOOP = 6
 GENERATOR = 7
 UUID = 8
 SEED = 9
+DATA = 10
+
+# `random.Random` is replaced by a subclass.
+_PYTHON_GENERATOR: Any = random.SystemRandom.__mro__[1]
 
 _MASK = (1 << 64) - 1
+
+
+class ThreadGenerators(threading.local):
+    """Generators of threads other than the main one, so that they do not change what the training draws."""
+
+    def __init__(self) -> None:
+        self._is_main = threading.current_thread() is threading.main_thread()
+        self._python = _PYTHON_GENERATOR(0)
+        self._numpy: Any = None
+
+    def python(self) -> random.Random | None:
+        """Returns Python's generator; ``None`` in the main thread."""
+        return None if self._is_main else self._python
+
+    def numpy(self) -> Any:
+        """Returns NumPy's generator; ``None`` in the main thread."""
+        if self._is_main:
+            return None
+        if self._numpy is None:
+            self._numpy = sys.modules["numpy"].random.mtrand.RandomState(0)
+        return self._numpy
+
+    def seed(self, key: int) -> bool:
+        """Seeds the generators of this thread; returns false in the main thread."""
+        if self._is_main:
+            return False
+        self._python.seed(key)
+        self.numpy().seed(key & 0xFFFFFFFF)
+        return True
 
 
 class LazyRandom(random.Random):
     """Python's generator, seeded only when a number is drawn: seeding takes longer than a short training step."""
 
     pending: int | None = None
+    confined: ThreadGenerators | None = None
 
     def _settle(self) -> None:
         if self.pending is not None:
@@ -42,12 +78,16 @@ class LazyRandom(random.Random):
 
     def random(self) -> float:
         """Returns the next number in [0, 1)."""
+        if self.confined is not None and (other := self.confined.python()) is not None:
+            return other.random()
         if self.pending is not None:
             self._settle()
         return super().random()
 
     def getrandbits(self, k: int, /) -> int:
         """Returns ``k`` random bits."""
+        if self.confined is not None and (other := self.confined.python()) is not None:
+            return other.getrandbits(k)
         if self.pending is not None:
             self._settle()
         return super().getrandbits(k)
@@ -79,6 +119,12 @@ class Keys:
         self._torch_seed: Callable[[int], Any] | None = None
         self._cuda_seed: Callable[[int], Any] | None = None
         self._numpy_seed: Callable[[int], Any] | None = None
+        self.clock_reads: collections.deque[float] = collections.deque(maxlen=8)
+        """Times that the program has read recently, in seconds."""
+        self.on_apply: list[Callable[[int], None]] = []
+        """Called with every key that is applied."""
+        self.on_restore: list[Callable[[], None]] = []
+        """Called after counters were restored."""
 
     def of(self, site: int, first: int = 0, second: int = 0) -> int:
         """Returns the key of a site and two counters, below 2**63."""
@@ -95,7 +141,9 @@ class Keys:
         self.apply_key(_core.key(self.seed, site, first & _MASK, second & _MASK) >> 1)
 
     def apply_key(self, key: int) -> None:
-        """Seeds the global generators with ``key``."""
+        """Seeds the global generators with ``key``; in another thread than the main one, those of the thread."""
+        if self._python.confined is not None and self._python.confined.seed(key):
+            return
         self._python.pending = key
         if self._numpy_seed is not None:
             self._numpy_seed(key & 0xFFFFFFFF)
@@ -103,13 +151,15 @@ class Keys:
             self._torch_seed(key)
             if self._cuda_seed is not None:
                 self._cuda_seed(key)
+        for function in self.on_apply:
+            function(key)
 
     def fold(self, value: Any) -> int:
         """Makes the seed that the program sets a part of all later keys, and returns the seed to use.
 
         No seed and a seed from the clock are replaced by a key, so that they are the same in every run.
         """
-        if value is None or is_clock(value):
+        if value is None or is_clock(value) or self._is_from_clock(value):
             return self.of(SEED, self.next("seed"))
         try:
             number = int(value)
@@ -117,6 +167,17 @@ class Keys:
             number = uuid.uuid5(uuid.NAMESPACE_OID, repr(value)).int
         self.seed = _core.key(self.seed, SEED, number & _MASK, 0)
         return number
+
+    def _is_from_clock(self, value: Any) -> bool:
+        """Returns true if ``value`` is the remainder of a time that the program has read, in some unit."""
+        if not isinstance(value, int) or value < 1000:
+            return False
+        return any(
+            int(read * scale) % modulus == value
+            for read in self.clock_reads
+            for scale in (1, 10**3, 10**6, 10**9)
+            for modulus in (2**31, 2**31 - 1, 2**32, 2**32 - 1, *(10**digits for digits in range(4, 10)))
+        )
 
     def state(self) -> dict[str, Any]:
         """Returns the counters and the seed, for a checkpoint."""
@@ -126,6 +187,8 @@ class Keys:
         """Sets the counters and the seed of a checkpoint."""
         self.seed = state["seed"]
         self.counters = dict(state["counters"])
+        for function in self.on_restore:
+            function()
 
     def install_python(self) -> None:
         """Replaces the global generator of ``random`` and the entropy of ``uuid``."""
@@ -158,6 +221,28 @@ class Keys:
 
         identifiers: Any = uuid
         identifiers.uuid4 = uuid4
+
+    def confine_threads(self) -> None:
+        """Gives every other thread generators of its own, for frameworks that load data in threads."""
+        if self._python.confined is not None:
+            return
+        confined = self._python.confined = ThreadGenerators()
+        numpy: Any = sys.modules["numpy"]
+        state = numpy.random.mtrand._rand
+
+        def dispatched(name: str) -> Callable[..., Any]:
+            main = getattr(numpy.random, name)
+
+            @functools.wraps(main)
+            def draw(*args: Any, **kwargs: Any) -> Any:
+                other = confined.numpy()
+                return main(*args, **kwargs) if other is None else getattr(other, name)(*args, **kwargs)
+
+            return draw
+
+        for name in dir(state):
+            if not name.startswith("_") and callable(getattr(numpy.random, name, None)):
+                setattr(numpy.random, name, dispatched(name))
 
     def install_numpy(self) -> None:
         """Lets the generators of NumPy follow the keys."""

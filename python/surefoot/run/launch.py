@@ -90,6 +90,7 @@ class Launch:
         self.rewriting.read(str(self.script))
         loops = Loops(self.rewriting, self.runtime.keys, self.runtime.loaders)
         loops.install()
+        self.runtime.follow(loops)
         recording = self.runtime.recording
         every = options.every or self.definition["every"]
         self.checkpoints = Checkpoints(recording, loops, every, self.checkpoint)

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from surefoot.run.frames import assign
-from surefoot.run.keys import LOOP, Keys
+from surefoot.run.frames import assign, name_of
+from surefoot.run.keys import LOOP, Keys, generator_states, set_generator_states
 from surefoot.run.loaders import Loaders
 
 NAME = "__surefoot_loops__"
-TRAINS = frozenset({"backward", "manual_backward", "apply_gradients", "train_on_batch", "minimize"})
+TRAINS = frozenset({"backward", "manual_backward", "apply_gradients", "train_on_batch", "minimize", "fit"})
 
 
 class ResumeError(Exception):
@@ -251,7 +251,15 @@ class Entry:
         self.inputs: dict[str, Any] = {}
         self.is_first = True
         self.is_skipped = False
+        self.is_trial = False
+        """True during an iteration after which the state is restored again."""
         self.saved: dict[str, Any] | None = None
+        self.fit: Callable[[], dict[str, Any]] | None = None
+        """Position in a loop of a library."""
+        self.roots: dict[str, Any] = {}
+        """Objects of a loop of a library that no variable of the program need hold."""
+        self.prepare: Callable[[], None] = lambda: None
+        """Called before a checkpoint."""
 
     def note_inputs(self) -> None:
         """Remembers the plain values that the iterable or the condition reads."""
@@ -260,7 +268,7 @@ class Entry:
 
     def state(self) -> dict[str, Any]:
         """Returns the position for a checkpoint."""
-        return {
+        place = {
             "loop": self.info.name,
             "digest": self.info.digest,
             "ordinal": self.ordinal,
@@ -269,6 +277,9 @@ class Entry:
             "head": self.head,
             "inputs": self.inputs,
         }
+        if self.fit is not None:
+            place["fit"] = self.fit()
+        return place
 
 
 class Loops:
@@ -280,10 +291,13 @@ class Loops:
         self.children = 0
         self.on_first: Callable[[Entry], None] = lambda entry: None
         """Called when the first loop is entered."""
+        self.on_iteration: Callable[[], None] = lambda: None
+        """Called after every iteration."""
         self.on_head: Callable[[Entry], None] = lambda entry: None
         """Called before every iteration."""
-        self.on_restore: Callable[[Entry, bool], None] = lambda entry, is_last: None
-        """Called to restore the state of a checkpoint; for its innermost loop with true."""
+        self.on_restore: Callable[[Entry, bool], bool] = lambda entry, is_last: True
+        """Called to restore the state of a checkpoint; for its innermost loop with true. False if it must be called
+        again after one iteration, which creates what is missing."""
         self.resume: list[dict[str, Any]] | None = None
         """Positions to resume at, outermost first."""
         self.step: Callable[[], int] = lambda: 0
@@ -294,8 +308,12 @@ class Loops:
 
     def enter(self, name: str) -> Entry:
         """A loop is about to start."""
+        return self.begin(self.rewriting.found[name], sys._getframe(1))
+
+    def begin(self, info: LoopInfo, frame: FrameType) -> Entry:
+        """A loop in a function with ``frame`` is about to start."""
         parent: Any = self.stack[-1] if self.stack else self
-        entry = Entry(self.rewriting.found[name], sys._getframe(1), parent.children)
+        entry = Entry(info, frame, parent.children)
         parent.children += 1
         if not self.stack and entry.ordinal == 0:
             self.on_first(entry)
@@ -308,6 +326,15 @@ class Loops:
                 entry.note_inputs()
         self._key(entry)
         return entry
+
+    def begin_call(self, label: str, content: str) -> Entry:
+        """A loop of a library is about to start: ``label`` is its function, ``content`` what the loop depends on."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and not self.rewriting.is_program(frame.f_code.co_filename):
+            frame = frame.f_back
+        name = f"{os.path.basename(frame.f_code.co_filename)}:{name_of(frame)}:{label}"
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        return self.begin(LoopInfo(name, digest, frozenset(), False, frozenset(), False), frame)
 
     def _key(self, entry: Entry) -> None:
         if entry.entered:
@@ -342,18 +369,19 @@ class Loops:
         is_last = len(self.stack) == len(self.resume)
         if is_last:
             self.resume = None
-        self.on_restore(entry, is_last)
+        entry.is_trial = not self.on_restore(entry, is_last)
         if not is_last:
             self.keys.restore(saved["head"])
             if entry.info.is_while:
                 assign(entry.frame, saved["inputs"])
 
     def _begin(self, entry: Entry) -> None:
+        self.on_iteration()
         entry.children = 0
         entry.head = self.keys.state()
         if entry.info.is_while:
             entry.note_inputs()
-        if self.resume is None:
+        if self.resume is None and not entry.is_trial:
             self.on_head(entry)
 
     def loop(self, entry: Entry, iterable: Any) -> Iterator[Any]:
@@ -379,24 +407,41 @@ class Loops:
                 return
             finally:
                 loaders.is_pulled = False
+            if entry.is_trial:
+                after = generator_states(), loaders.owner, loaders.batch
+                yield item
+                self._again(entry)
+                set_generator_states(after[0])
+                loaders.owner, loaders.batch = after[1:]
             yield item
             entry.count += 1
+
+    def _again(self, entry: Entry) -> None:
+        entry.is_trial = False
+        self.on_restore(entry, True)
+
+    def iterate(self, entry: Entry) -> None:
+        """A loop of a library is about to begin an iteration."""
+        if entry.is_trial:
+            self._again(entry)
+        elif entry.saved is not None:
+            self._arrive(entry)
+        elif not entry.is_first:
+            entry.count += 1
+        entry.is_first = False
+        self._begin(entry)
 
     def head(self, _name: str) -> bool:
         """A ``while`` loop is about to test its condition; false skips the loop."""
         entry = self.stack[-1]
         if entry.is_skipped:
             return False
-        if entry.saved is not None:
-            self._arrive(entry)
-        elif not entry.is_first:
-            entry.count += 1
-        entry.is_first = False
-        self._begin(entry)
+        self.iterate(entry)
         return True
 
     def leave(self, name: str) -> None:
         """A loop has ended, in whatever way."""
+        self.on_iteration()
         while self.stack:
             entry = self.stack.pop()
             if entry.info.name == name:

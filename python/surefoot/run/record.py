@@ -6,7 +6,7 @@ import gc
 import json
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from surefoot import _core
@@ -28,6 +28,29 @@ def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
             return
         for item in value:
             yield from tensors_in(item, depth + 1)
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """Yields the arrays, tensors and variables in nested containers, in order."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        if hasattr(value, "dtype") and hasattr(value, "shape"):
+            yield value
+        return
+    for item in value:
+        yield from leaves_of(item)
+
+
+def numpy_of(value: Any) -> Any:
+    """Returns an array, tensor or variable of any framework as a contiguous NumPy array."""
+    numpy = sys.modules["numpy"]
+    torch = sys.modules.get("torch")
+    value = getattr(value, "value", value) if type(value).__module__.startswith("keras.") else value
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+    array = value.numpy() if hasattr(value, "numpy") else numpy.asarray(value)
+    return numpy.asarray(array, order="C")
 
 
 def memory_of(tensors: list[Any], alive: list[Any]) -> Part:
@@ -59,6 +82,20 @@ def _remote_digests(tensors: list[Any]) -> Any:
     torch = sys.modules["torch"]
     numbers = [torch.hash_tensor(tensor.detach().reshape(-1)).view(torch.int64).reshape(1) for tensor in tensors]
     return torch.cat(numbers).cpu()
+
+
+def leaves_below(loss: Any) -> list[Any]:
+    """The tensors that ``backward`` of a loss computes gradients for, in the order of the graph."""
+    found, seen, waiting = [], set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        waiting.extend(following for following, _ in reversed(node.next_functions))
+    return found
 
 
 class Buffers:
@@ -106,12 +143,26 @@ class Recording:
         """Losses since the last optimizer step."""
         self.has_gradients = False
         """True if gradients were computed since the last optimizer step."""
+        self.has_optimizer = False
+        """True if the program made an optimizer of PyTorch."""
+        self.is_muted = False
+        """True while an iteration is executed only for the objects that it creates."""
+        self._parameters: list[weakref.ref[Any]] = []
+        """Parameters that the latest loss depends on, if the program has no optimizer."""
         self._buffers = Buffers()
 
     def install(self) -> None:
         """Adds the hooks to PyTorch."""
         torch = sys.modules["torch"]
         sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(self._after_step)
+        optimizer: Any = torch.optim.Optimizer
+        create = optimizer.__init__
+
+        def created(made: Any, *args: Any, **kwargs: Any) -> None:
+            self.has_optimizer = True
+            create(made, *args, **kwargs)
+
+        optimizer.__init__ = created
         tensor_backward, backward = torch.Tensor.backward, torch.autograd.backward
 
         def noted_tensor(tensor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -129,15 +180,28 @@ class Recording:
     def note_loss(self, loss: Any) -> None:
         """Remembers a loss until the next optimizer step."""
         self.has_gradients = True
+        if not self.has_optimizer:
+            self._parameters = [weakref.ref(parameter) for parameter in leaves_below(loss)]
         if not self.losses or self.losses[-1] is not loss:
             self.losses.append(loss.detach())
             del self.losses[:-16]
 
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._finish(lambda: self._write(optimizer), optimizer)
+
+    def finish_iteration(self) -> None:
+        """Ends a step at the head of a loop, in programs that change their parameters without an optimizer."""
+        if self.has_gradients and not self.has_optimizer and self.losses:
+            parameters = [p for p in (reference() for reference in self._parameters) if p is not None]
+            models = models_of(parameters)
+            buffers = [buffer for model in models for buffer in model.buffers()]
+            self._finish(lambda: self._write_parts(parameters, buffers, ""), None)
+
+    def _finish(self, write: Callable[[], None], optimizer: Any) -> None:
         self.step += 1
-        if self.recorder is not None:
+        if self.recorder is not None and not self.is_muted:
             try:
-                self._write(optimizer)
+                write()
             except Exception as error:  # noqa: BLE001 - a fault of the record must not end the training
                 self.stop(error)
         self.losses.clear()
@@ -145,6 +209,18 @@ class Recording:
         for function in self.on_step:
             function(optimizer)
         self.keys.apply(STEP, self.step)
+
+    def finish_arrays(self, parts: list[Any]) -> None:
+        """Ends a step of Keras or TensorFlow. ``parts`` are nested arrays and variables, as in the record."""
+
+        def write() -> None:
+            assert self.recorder is not None
+            arrays = [[numpy_of(value) for value in leaves_of(part)] for part in parts]
+            memory = [([a.ctypes.data for a in part], [a.nbytes for a in part]) for part in arrays]
+            scalars = [a for a in arrays[1] if a.size == 1]
+            self.recorder.step(self.step, float(scalars[0].reshape(())) if scalars else None, memory, "")
+
+        self._finish(write, None)
 
     def _write(self, optimizer: Any) -> None:
         assert self.recorder is not None
@@ -161,17 +237,21 @@ class Recording:
             rate = group.get("lr")
             if isinstance(rate, float):
                 extra.append(repr(rate))
+        self._write_parts(parameters, self._buffers.of(optimizer, parameters), " ".join(extra), states)
+
+    def _write_parts(self, parameters: list[Any], buffers: list[Any], extra: str, states: Sequence[Any] = ()) -> None:
+        assert self.recorder is not None
         alive: list[Any] = []
         parts = [
             memory_of(list(tensors_in(self.loaders.batch)), alive),
             memory_of(self.losses, alive),
             memory_of(parameters, alive),
-            memory_of(self._buffers.of(optimizer, parameters), alive),
-            memory_of(states, alive),
+            memory_of(buffers, alive),
+            memory_of(list(states), alive),
         ]
         loss = self.losses[-1] if self.losses else None
         number = float(loss) if loss is not None and loss.numel() == 1 and loss.device.type == "cpu" else None
-        self.recorder.step(self.step, number, parts, " ".join(extra))
+        self.recorder.step(self.step, number, parts, extra)
 
     def event(self, kind: str, **fields: Any) -> None:
         """Records something that happened."""

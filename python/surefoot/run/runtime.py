@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from surefoot import _core
 from surefoot.run import environment
 from surefoot.run.imports import when_imported
+from surefoot.run.keras import Fit, Steps
 from surefoot.run.keys import START, Keys
+from surefoot.run.lightning import PACKAGES, TrainerFit
 from surefoot.run.loaders import Loaders
+from surefoot.run.loops import Loops
 from surefoot.run.record import Recording, tell
+from surefoot.run.tensorflow import TensorFlow
 
 
 class Program:
@@ -29,7 +35,8 @@ class Program:
             path = os.path.abspath(filename)
             package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
             known = (
-                path.startswith(self.directory)
+                not filename.startswith("<")
+                and path.startswith(self.directory)
                 and os.sep + "site-packages" + os.sep not in path
                 and os.sep + "dist-packages" + os.sep not in path
                 and not path.startswith(package)
@@ -47,7 +54,11 @@ class Runtime:
         self.keys = Keys(seed)
         self.loaders = Loaders(self.keys, program.contains)
         self.recording = Recording(None, self.keys, self.loaders)
-        self.clock = environment.Clock(program.contains)
+        self.tensorflow = TensorFlow(self.keys, threads)
+        self.steps = Steps(self.recording)
+        self.fit = Fit(self.recording)
+        self.trainer_fit = TrainerFit(self.recording)
+        self.clock = environment.Clock(program.contains, self.keys.clock_reads)
 
     def install(self) -> None:
         """Changes the standard library now, and each framework when it has been imported."""
@@ -58,6 +69,11 @@ class Runtime:
         self.clock.install()
         when_imported("numpy", self.keys.install_numpy)
         when_imported("torch", self._install_torch)
+        when_imported("tensorflow", self._install_tensorflow)
+        when_imported("keras", self._install_keras)
+        when_imported("tf_keras", self._install_legacy_keras)
+        for package in PACKAGES:
+            when_imported(package, functools.partial(self.trainer_fit.install, package))
 
     def _install_torch(self) -> None:
         torch = sys.modules["torch"]
@@ -68,9 +84,31 @@ class Runtime:
         self.recording.install()
         environment.use_deterministic_algorithms(self._report_operation)
 
+    def _install_tensorflow(self) -> None:
+        self.keys.confine_threads()
+        self.tensorflow.install()
+        self.steps.install_functions()
+
+    def _install_keras(self) -> None:
+        keras = sys.modules["keras"]
+        self.keys.confine_threads()
+        base: Any = sys.modules["keras.src.optimizers.base_optimizer"].BaseOptimizer
+        self.steps.install_optimizer(base, "apply")
+        self.steps.install_model(keras.Model)
+        self.fit.install()
+
+    def _install_legacy_keras(self) -> None:
+        optimizers = sys.modules["tf_keras"].optimizers
+        self.steps.install_optimizer(optimizers.Optimizer, "apply_gradients")
+        self.steps.install_optimizer(optimizers.legacy.Optimizer, "apply_gradients")
+
     def _report_operation(self, operation: str, where: str) -> None:
         tell(f"{operation} has no deterministic implementation ({where}); the results may differ between runs")
         self.recording.event("nondeterministic_operation", operation=operation, at=where)
+
+    def follow(self, loops: Loops) -> None:
+        """Counts the training loops of libraries too."""
+        self.fit.loops = self.trainer_fit.loops = loops
 
     def record(self, recorder: _core.Recorder) -> None:
         """Writes the steps to ``recorder`` from now on."""

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::header::{FORMAT, StoredHeader};
@@ -147,11 +148,23 @@ impl Layout {
             .truncate(false)
             .open(&path)
             .map_err(Error::io("open", &path))?;
-        match file.try_lock() {
+        let mut taken = file.try_lock();
+        if matches!(taken, Err(TryLockError::WouldBlock)) {
+            // It may be a reader, which only tests the lock.
+            std::thread::sleep(Duration::from_millis(20));
+            taken = file.try_lock();
+        }
+        match taken {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(Error::Locked { path: self.dir.clone() }),
             Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
         }
+    }
+
+    /// Returns true if a process has taken the run.
+    pub(crate) fn is_locked(&self) -> bool {
+        let file = File::open(self.lock_file());
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
     /// Removes the lock of a run that is over. Whoever locks it after that finds a summary.
@@ -335,7 +348,9 @@ mod tests {
         let error = layout.lock().unwrap_err();
         assert!(matches!(error, Error::Locked { .. }));
         assert!(error.to_string().contains("in use by another process"));
+        assert!(layout.is_locked());
         drop(first);
+        assert!(!layout.is_locked());
         assert!(layout.lock().is_ok());
     }
 }

@@ -9,18 +9,32 @@ use crate::layout::TablePaths;
 use crate::table::{Batch, Schema, layers, parquet, steps, stream};
 
 /// The observations of a run, step by step, up to the last whole one.
+///
+/// While the run trains, [`refresh`](Observations::refresh) continues after the end.
 #[derive(Debug)]
 pub struct Observations {
     steps: Rows,
     /// `None` if only the steps are read.
     layers: Option<Rows>,
     layer_count: usize,
+    /// A step whose layers are not all there yet, and the number of missing rows.
+    partial: Option<(Observation, u64)>,
     ended: bool,
 }
 
 impl Observations {
     pub(crate) fn new(steps: Rows, layers: Option<Rows>, layer_count: usize) -> Observations {
-        Observations { steps, layers, layer_count, ended: false }
+        Observations { steps, layers, layer_count, partial: None, ended: false }
+    }
+
+    /// Continues after the end with what was written since. Reads only the new part of the files.
+    ///
+    /// Returns false if the files are missing or shorter than what was read, as after a run was
+    /// resumed; then the run has to be read again from the start.
+    pub fn refresh(&mut self) -> Result<bool> {
+        self.ended = false;
+        let layers = self.layers.as_mut().map_or(Ok(true), Rows::refresh)?;
+        Ok(self.steps.refresh()? && layers)
     }
 
     /// Returns true if a file is missing.
@@ -30,16 +44,25 @@ impl Observations {
     }
 
     fn read(&mut self) -> Result<Option<Observation>> {
-        let Some((batch, row)) = self.steps.next()? else {
-            return Ok(None);
-        };
-        let Some((mut observation, rows)) = steps::read(batch, row) else {
-            return self.steps.unreadable();
+        let (mut observation, mut missing) = match self.partial.take() {
+            Some(partial) => partial,
+            None => {
+                let Some((batch, row)) = self.steps.next()? else {
+                    return Ok(None);
+                };
+                match steps::read(batch, row) {
+                    Some(step) => step,
+                    None => return self.steps.unreadable(),
+                }
+            }
         };
         if let Some(layers) = &mut self.layers {
-            for _ in 0..rows {
+            while missing > 0 {
                 let read = match layers.next()? {
-                    None => None,
+                    None => {
+                        self.partial = Some((observation, missing));
+                        return layers.unreadable();
+                    }
                     Some((batch, row)) => {
                         layers::read_into(batch, row, &mut observation, self.layer_count)
                     }
@@ -47,6 +70,7 @@ impl Observations {
                 if read.is_none() {
                     return layers.unreadable();
                 }
+                missing -= 1;
             }
         }
         Ok(Some(observation))
@@ -92,6 +116,14 @@ impl Rows {
             live.map_or(Source::Nothing, Source::Live)
         };
         Ok(Rows { source, batch: None, row: 0 })
+    }
+
+    fn refresh(&mut self) -> Result<bool> {
+        match &mut self.source {
+            Source::Live(reader) => reader.refresh(),
+            Source::Closed(..) => Ok(true),
+            Source::Nothing => Ok(false),
+        }
     }
 
     /// The batch and the row in it that come next.

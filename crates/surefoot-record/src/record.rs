@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::time::SystemTime;
 
 use surefoot_diagnose::{Diagnosis, Evaluation, Quantity, Split};
 
@@ -117,8 +119,43 @@ impl Record {
 
     /// All events, in order.
     pub fn events(&self) -> Result<Vec<Event>> {
-        let content = read_if_there(&self.layout.events())?.unwrap_or_default();
-        Ok(parse_lines(&content).0)
+        Ok(self.events_from(0)?.0)
+    }
+
+    /// The events from a byte of `events.jsonl` on, and the byte after the last one: pass it to the
+    /// next call to read only what is new.
+    pub fn events_from(&self, start: u64) -> Result<(Vec<Event>, u64)> {
+        let path = self.layout.events();
+        let mut content = Vec::new();
+        match fs::File::open(&path) {
+            Ok(mut file) => {
+                let read = file.seek(SeekFrom::Start(start));
+                let read = read.and_then(|_| file.read_to_end(&mut content));
+                read.map_err(Error::io("read", &path))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("read", &path)(error)),
+        }
+        let (events, bytes) = parse_lines(&content);
+        Ok((events, start + bytes as u64))
+    }
+
+    /// Returns true if a process of this machine is training the run.
+    pub fn is_training(&self) -> bool {
+        self.layout.is_locked()
+    }
+
+    /// Time of the last change of the record, if known.
+    pub fn modified(&self) -> Option<SystemTime> {
+        let (steps, events) = (self.layout.steps(), self.layout.events());
+        let files = [steps.live, steps.closed, events, self.layout.summary()];
+        let times = files.iter().filter_map(|file| fs::metadata(file).ok()?.modified().ok());
+        times.max()
+    }
+
+    /// Time at which the run was created, if known.
+    pub fn created(&self) -> Option<SystemTime> {
+        fs::metadata(self.layout.header()).ok()?.modified().ok()
     }
 
     /// The evaluations, in order.

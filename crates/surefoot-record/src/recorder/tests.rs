@@ -107,6 +107,59 @@ fn a_run_that_goes_on_can_be_read() {
 }
 
 #[test]
+fn a_run_is_followed_while_it_trains_and_after_its_end() {
+    let runs = tempfile::tempdir().unwrap();
+    let (mut recorder, dir) = begin(runs.path());
+    let mut training = Training::new();
+    let run = Record::open(&dir).unwrap();
+    let mut seen = run.observations().unwrap();
+    let (mut events, mut at) = run.events_from(0).unwrap();
+    let mut steps = Vec::new();
+    for until in [7, 20, 33] {
+        training.until(&mut recorder, until);
+        recorder.sync().unwrap();
+        assert!(seen.refresh().unwrap());
+        steps.extend(seen.by_ref().map(|step| step.unwrap()));
+        assert_eq!(steps.len() as u64, until);
+        let (new, end) = run.events_from(at).unwrap();
+        events.extend(new);
+        at = end;
+    }
+    training.until(&mut recorder, 40);
+    training.finish(recorder);
+    // The live files are gone, but not for a reader that has them open.
+    assert!(seen.refresh().unwrap());
+    steps.extend(seen.map(|step| step.unwrap()));
+    let whole: Vec<_> = run.observations().unwrap().map(|step| step.unwrap()).collect();
+    // The text, because NaN is not equal to itself.
+    assert!(format!("{steps:?}") == format!("{whole:?}"));
+    events.extend(run.events_from(at).unwrap().0);
+    assert!(format!("{events:?}") == format!("{:?}", run.events().unwrap()));
+}
+
+#[test]
+fn a_step_waits_for_its_layers() {
+    let runs = tempfile::tempdir().unwrap();
+    let (mut recorder, dir) = begin(runs.path());
+    Training::new().until(&mut recorder, 30);
+    drop(recorder);
+    let run = Record::open(&dir).unwrap();
+    let whole: Vec<_> = run.observations().unwrap().map(|step| step.unwrap()).collect();
+    let layers = dir.join("observations.layers.arrows");
+    let content = fs::read(&layers).unwrap();
+    fs::write(&layers, &content[..content.len() / 3]).unwrap();
+    let mut seen = run.observations().unwrap();
+    let mut steps: Vec<_> = seen.by_ref().map(|step| step.unwrap()).collect();
+    assert!(steps.len() < whole.len());
+    fs::write(&layers, &content).unwrap();
+    assert!(seen.refresh().unwrap());
+    steps.extend(seen.by_ref().map(|step| step.unwrap()));
+    assert!(format!("{steps:?}") == format!("{whole:?}"));
+    fs::write(&layers, &content[..10]).unwrap();
+    assert!(!seen.refresh().unwrap(), "the file was cut");
+}
+
+#[test]
 fn many_steps_are_written_without_being_asked_to() {
     let runs = tempfile::tempdir().unwrap();
     let (mut recorder, dir) = begin(runs.path());

@@ -4,7 +4,7 @@
 //! its message, so leftovers of a crash are detected, and the stream has no end marker.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_64;
@@ -226,6 +226,21 @@ impl Reader {
             length,
             ended: false,
         }))
+    }
+
+    /// Continues after the end with batches that were written since. Returns false if the file is
+    /// now shorter than what was read.
+    pub(crate) fn refresh(&mut self) -> Result<bool> {
+        let io = |error| Error::io("read", &self.path)(error);
+        self.length = self.file.get_ref().metadata().map_err(io)?.len();
+        if self.length < self.position {
+            return Ok(false);
+        }
+        if self.ended {
+            self.file.seek(SeekFrom::Start(self.position)).map_err(io)?;
+            self.ended = false;
+        }
+        Ok(true)
     }
 
     /// Start of the next batch; at the end, the end of the last complete batch.

@@ -67,6 +67,11 @@ impl Layout {
         self.dir.join("plan.final.toml")
     }
 
+    /// The program as delivered: with the actions of its repair.
+    pub(crate) fn final_program(&self) -> PathBuf {
+        self.dir.join("program.final.json")
+    }
+
     pub(crate) fn preprocessing(&self) -> PathBuf {
         self.dir.join("preprocessing.json")
     }
@@ -177,6 +182,7 @@ impl Layout {
     pub(crate) fn remove_temporary(&self) -> Result<()> {
         let written = [
             self.final_plan(),
+            self.final_program(),
             self.preprocessing(),
             self.model(),
             self.summary(),

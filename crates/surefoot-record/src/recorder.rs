@@ -307,6 +307,11 @@ impl Recorder {
         write_atomically(&self.layout.final_plan(), source.as_bytes())
     }
 
+    /// Writes `program.final.json`, the program as delivered, durably.
+    pub fn write_final_program(&mut self, json: &str) -> Result<()> {
+        write_atomically(&self.layout.final_program(), json.as_bytes())
+    }
+
     /// Writes `preprocessing.json`, the preparation of inputs for the delivered model, durably.
     pub fn write_preprocessing(&mut self, json: &str) -> Result<()> {
         write_atomically(&self.layout.preprocessing(), json.as_bytes())

@@ -1,6 +1,6 @@
 //! A run of another framework: diagnosed and recorded while it trains.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Severity, Split};
 
@@ -63,11 +63,6 @@ impl WatchedRun {
         &self.diagnosis
     }
 
-    /// The recorder, if the run is recorded.
-    pub fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_ref()
-    }
-
     /// Processes a step and returns its findings.
     pub fn observe(&mut self, seen: &Observation) -> Result<Vec<Finding>> {
         self.steps = seen.step;
@@ -108,6 +103,17 @@ impl WatchedRun {
     /// before its last step; then the detectors do not judge the end. `digest` is that of the final
     /// weights.
     pub fn finish(&mut self, completed: bool, digest: Digest) -> Result<RunSummary> {
+        let summary = self.end(completed, digest)?;
+        if !completed {
+            self.event(&Event::Interrupted { step: self.steps })?;
+        }
+        self.close(&summary)?;
+        Ok(summary)
+    }
+
+    /// Ends the training, but not the record: a repair may add events and a model before it closes
+    /// the run. The arguments are those of [`finish`](Self::finish).
+    pub fn end(&mut self, completed: bool, digest: Digest) -> Result<RunSummary> {
         if completed {
             self.diagnosis.finish();
         }
@@ -120,7 +126,7 @@ impl WatchedRun {
             }
         }
         let panics = self.diagnosis.panics().iter();
-        let mut summary = RunSummary {
+        Ok(RunSummary {
             status: if problems.is_empty() { Status::Normal } else { Status::Problem },
             problems,
             remedies: Vec::new(),
@@ -133,16 +139,27 @@ impl WatchedRun {
             steps: self.steps,
             seconds: self.begun.elapsed().as_secs_f64(),
             digest,
-            run: String::new(),
-        };
-        if let Some(mut recorder) = self.recorder.take() {
-            summary.run = recorder.dir().display().to_string();
-            if !completed {
-                recorder.event(&Event::Interrupted { step: self.steps })?;
-            }
-            recorder.finish(&summary)?;
-        }
-        Ok(summary)
+            run: self
+                .recorder
+                .as_ref()
+                .map(|it| it.dir().display().to_string())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// Closes the record with `summary`.
+    pub fn close(&mut self, summary: &RunSummary) -> Result<()> {
+        self.recorder.take().map_or(Ok(()), |recorder| recorder.finish(summary))
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// The recorder, if the run is recorded, for the files of the delivered model.
+    pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_mut()
     }
 
     /// Returns and records the findings since the last call.
@@ -197,6 +214,24 @@ mod tests {
         });
         let found = found.into_iter().map(|finding| finding.problem);
         assert_eq!(recorded.collect::<Vec<_>>(), found.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_run_takes_events_between_its_end_and_its_summary() {
+        let dir = tempfile::tempdir().unwrap();
+        let recorder =
+            Recorder::create_for_program(dir.path(), "train", "{}", Header::default()).unwrap();
+        let mut run = WatchedRun::new(Diagnosis::builder().build(), Some(recorder));
+        run.observe(&Observation::new(1, 0.5)).unwrap();
+        let mut summary = run.end(false, Digest::of(b"")).unwrap();
+        run.event(&Event::Delivered { step: 1, attempt: 0, metric: Some(0.5) }).unwrap();
+        summary.status = Status::Failed;
+        run.close(&summary).unwrap();
+        let record = Record::open(&dir.path().join("train-001")).unwrap();
+        assert_eq!(record.summary().unwrap(), Some(summary));
+        let kinds: Vec<String> =
+            record.events().unwrap().iter().map(|event| event.kind().to_owned()).collect();
+        assert_eq!(kinds, ["started", "delivered", "finished"]);
     }
 
     #[test]

@@ -12,12 +12,13 @@ from types import ModuleType
 
 from surefoot._core import VERSION as __version__
 from surefoot.finding import Finding, TrainingProblem
-from surefoot.fit import Result, fit
+from surefoot.fit import Result, fit, repair
+from surefoot.load import load
 from surefoot.run import deterministic
 from surefoot.session import Session
 from surefoot.watch import watch
 
-__all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "deterministic", "fit", "watch"]
+__all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "deterministic", "fit", "load", "repair", "watch"]
 
 _HOSTS = ("keras", "lightning", "torch", "transformers")
 

@@ -1,17 +1,19 @@
-"""``surefoot.fit``: training with repair for PyTorch."""
+"""``surefoot.fit`` and ``surefoot.repair``: training with repair for PyTorch."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surefoot import _core
 from surefoot.finding import Finding
 
 if TYPE_CHECKING:
     import torch
+
+    from surefoot.torch.loop import Setup
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Attempt:
 
 @dataclass
 class Result:
-    """Result of :func:`surefoot.fit` and :func:`surefoot.keras.fit`."""
+    """Result of :func:`surefoot.fit`, :func:`surefoot.repair` and :func:`surefoot.keras.fit`."""
 
     model: Any
     """The delivered model, with the weights of its best epoch; a PyTorch module is in evaluation mode."""
@@ -64,15 +66,22 @@ class Result:
     """Descriptions of the changes in the delivered model, one sentence each."""
     source_diff: str | None = None
     """The changes as a unified diff of the program; ``None`` if they cannot be written as one with certainty."""
+    unwritten: list[str] = field(default_factory=list)
+    """Changes that ``source_diff`` leaves out, such as new initial weights, one sentence each."""
 
     def diff(self) -> str:
-        """Returns the changes as a diff of the program if possible, else as sentences; empty if there are none."""
-        return self.source_diff or "\n".join(f"+ {change}" for change in self.changes)
+        """Returns the changes as a diff of the program if possible, else as sentences; empty if there are none.
+
+        Comments after the diff name what it leaves out.
+        """
+        if self.source_diff is None:
+            return "\n".join(f"+ {change}" for change in self.changes)
+        return self.source_diff + "".join(f"# Not in the diff: {change}\n" for change in self.unwritten)
 
 
 def fit(
-    make_model: Callable[[], torch.nn.Module],
-    make_optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer],
+    make_model: torch.nn.Module | Callable[[], torch.nn.Module],
+    make_optimizer: torch.optim.Optimizer | Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer],
     loss_fn: Callable[[Any, Any], torch.Tensor],
     train: Any,
     validation: Any = None,
@@ -97,11 +106,13 @@ def fit(
     the validation data. The same seed gives the same result.
 
     Args:
-        make_model: Creates the model. It is called again for every attempt, with the same random seed.
-        make_optimizer: Creates the optimizer from the parameters, such as ``torch.optim.Adam``.
+        make_model: Function that creates the model; it is called again for every attempt, with the same random seed.
+            A model itself is copied for every attempt and stays as it is.
+        make_optimizer: Function that creates the optimizer from the parameters, such as ``torch.optim.Adam``; or,
+            with a model, its optimizer.
         loss_fn: Computes the loss of an output and a target.
-        train: Training data: a pair of tensors (inputs, targets), a ``Dataset`` or a ``DataLoader``. Samples are
-            shuffled in each epoch; the sampler of a ``DataLoader`` is not used.
+        train: Training data: a pair of tensors or arrays (inputs, targets), a ``Dataset`` or a ``DataLoader``. Samples
+            are shuffled in each epoch; the sampler of a ``DataLoader`` is not used.
         validation: Validation data of the same kinds; without it, the training data is evaluated.
         epochs: Number of epochs.
         batch_size: Samples per step; by default that of the ``DataLoader``, else 32.
@@ -134,8 +145,9 @@ def fit(
         >>> result.status, result.after > result.before + 0.2
         ('repaired', True)
     """
-    if epochs < 1:
-        raise ValueError(f"epochs must be at least 1, not {epochs}")
+    check_options(epochs=epochs, batch_size=batch_size, seed=seed, attempts=attempts)
+    allowed = check_forbid(forbid)
+    _check_training(make_model, make_optimizer, loss_fn, metric)
     from surefoot.torch.contest import Trainings
 
     trainings = Trainings(
@@ -152,7 +164,121 @@ def fit(
         runs=runs,
         name=name,
     )
-    return trainings.run(repair=repair, forbid=forbid, attempts=attempts, quiet=quiet)
+    return trainings.run(repair=repair, forbid=allowed, attempts=attempts, quiet=quiet)
+
+
+def repair(
+    train: Callable[[Setup], object],
+    *,
+    seed: int = 0,
+    repair: bool = True,
+    forbid: Iterable[str] = (),
+    attempts: int = 16,
+    runs: str | Path | None = "runs",
+    name: str | None = None,
+    quiet: bool = False,
+) -> Result:
+    """Runs your own PyTorch training loop, and repairs and runs it again if something goes wrong.
+
+    ``train`` is called once for the training as given and once for every attempt, with the same random seed. It passes
+    its model, optimizer, loss function and training data through ``setup``, which returns them changed by the attempt,
+    and reports steps and evaluations. The rest is as in :func:`surefoot.fit`: each call runs in a thread of its own
+    that pauses in ``setup.step``, so that attempts take turns and only one of them runs at a time. Code of ``train``
+    outside of the loop over ``setup.epochs`` runs once per attempt, too.
+
+    Args:
+        train: Training loop: a function of a ``Setup``.
+        seed: Seed of the generators of PyTorch, NumPy and Python in each call.
+        repair: False only reports problems.
+        forbid: Ids of remedies that must not be tried, such as ``["optimizer"]``.
+        attempts: Maximum number of attempts.
+        runs: Directory below which the runs are recorded; ``None`` records nothing.
+        name: Name of the run; by default that of the script.
+        quiet: True prints nothing.
+
+    Example:
+        >>> import torch, surefoot
+        >>> from torch import nn
+        >>> generator = torch.Generator().manual_seed(1)
+        >>> x = torch.rand(600, 2, generator=generator) * 2 - 1
+        >>> y = (x.norm(dim=1) < 0.8).long()
+        >>> def train(setup):
+        ...     hidden = [part for _ in range(8) for part in (nn.Linear(16, 16), nn.Sigmoid())]
+        ...     model = setup.model(nn.Sequential(nn.Linear(2, 16), nn.Sigmoid(), *hidden, nn.Linear(16, 2)))
+        ...     optimizer = setup.optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+        ...     loss_fn = setup.loss(nn.CrossEntropyLoss())
+        ...     loader = setup.loader((x[:400], y[:400]), batch_size=16, shuffle=True)
+        ...     for epoch in setup.epochs(20):
+        ...         for inputs, targets in loader:
+        ...             loss = loss_fn(model(inputs), targets)
+        ...             optimizer.zero_grad()
+        ...             loss.backward()
+        ...             optimizer.step()
+        ...             setup.step(loss)
+        ...         with torch.no_grad():
+        ...             output = model(x[400:])
+        ...             accuracy = (output.argmax(1) == y[400:]).float().mean()
+        ...             setup.evaluation(loss_fn(output, y[400:]), accuracy=accuracy, samples=200)
+        >>> result = surefoot.repair(train, runs=None, quiet=True)
+        >>> result.status, result.after > result.before + 0.2
+        ('repaired', True)
+    """
+    check_options(seed=seed, attempts=attempts)
+    allowed = check_forbid(forbid)
+    from surefoot.torch.loop import Trainings, check_loop
+
+    check_loop(train)
+    trainings = Trainings(train, seed=seed, runs=runs, name=name)
+    return trainings.run(repair=repair, forbid=allowed, attempts=attempts, quiet=quiet)
+
+
+def check_options(**numbers: int | None) -> None:
+    """Raises an error for an option that is not a whole number, or too small."""
+    for option, value in numbers.items():
+        least = 0 if option in ("seed", "attempts") else 1
+        if value is None and option == "batch_size":
+            continue
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{option} must be a whole number, not {value!r}")
+        if value < least:
+            raise ValueError(f"{option} must be at least {least}, not {value}")
+
+
+def check_forbid(forbid: Iterable[str]) -> list[str]:
+    """Returns the ids of forbidden remedies, or raises an error if there is no such remedy."""
+    ids = [forbid] if isinstance(forbid, str) else list(forbid)
+    known = _core.remedies()
+    for it in ids:
+        if it not in known:
+            raise ValueError(f"forbid: unknown remedy {it!r}; available: {', '.join(known)}")
+    return ids
+
+
+def _check_training(make_model: Any, make_optimizer: Any, loss_fn: Any, metric: Any) -> None:
+    import torch
+
+    is_model = isinstance(make_model, torch.nn.Module)
+    if not is_model and not callable(make_model):
+        raise TypeError(f"make_model must be a model or a function that creates one, not {type(make_model).__name__}")
+    if isinstance(make_optimizer, torch.optim.Optimizer):
+        if not is_model:
+            raise TypeError(
+                "an optimizer belongs to one model; with a function that creates models, pass a function that creates "
+                "optimizers, such as lambda parameters: torch.optim.SGD(parameters, lr=0.1)"
+            )
+        own = {id(it) for it in make_model.parameters()}
+        given = [it for group in make_optimizer.param_groups for it in group["params"]]
+        if not any(id(it) in own for it in given):
+            raise ValueError("the optimizer has no parameters of this model")
+    elif not callable(make_optimizer):
+        raise TypeError(
+            "make_optimizer must be a function that creates an optimizer from parameters, such as torch.optim.Adam, "
+            f"not {type(make_optimizer).__name__}"
+        )
+    if not callable(loss_fn):
+        raise TypeError(f"loss_fn must be a function of outputs and targets, not {type(loss_fn).__name__}")
+    if metric is not None and not callable(metric):
+        raise TypeError(f"metric must be a function of outputs and targets, not {type(metric).__name__}")
 
 
 def summary(result: Result) -> str:
@@ -171,8 +297,3 @@ def summary(result: Result) -> str:
     if result.run is not None:
         lines.append(f"  run        {result.run}")
     return "\n".join(lines)
-
-
-def read_attempt(text: str) -> Attempt:
-    """Reads an attempt that the core proposes."""
-    return Attempt(**json.loads(text))

@@ -87,5 +87,5 @@ def test_the_delivered_model_scores_as_reported() -> None:
 
 
 def test_data_that_cannot_be_read_is_an_error() -> None:
-    with pytest.raises(TypeError, match="a pair of tensors, a Dataset"):
+    with pytest.raises(TypeError, match="train must be a pair of tensors or arrays"):
         surefoot.fit(lambda: mlp(1, nn.ReLU), torch.optim.Adam, nn.CrossEntropyLoss(), "data.csv", epochs=1)

@@ -18,13 +18,13 @@ use std::path::PathBuf;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::repair::repair;
+    use super::repair::{remedies, repair};
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]
     use super::script::{Recorder, digests, key};
     #[pymodule_export]
-    use super::{command, report};
+    use super::{command, pytorch_source, report};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -45,5 +45,15 @@ fn report(directory: PathBuf) -> PyResult<String> {
     guard::catch(|| {
         let record = surefoot_record::Record::open(&directory).map_err(guard::error)?;
         surefoot_report::report(&record).map_err(guard::error)
+    })
+}
+
+/// Returns the source of a PyTorch module with the delivered model of the native run in `directory`.
+#[pyfunction]
+fn pytorch_source(directory: PathBuf) -> PyResult<String> {
+    guard::catch(|| {
+        let weights = std::path::absolute(directory.join("model.safetensors"))?;
+        let predictor = surefoot_train::Predictor::open(&directory).map_err(guard::error)?;
+        Ok(predictor.to_pytorch(&weights.to_string_lossy()))
     })
 }

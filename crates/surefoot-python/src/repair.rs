@@ -2,21 +2,21 @@
 
 use crate::guard::{catch, error};
 use crate::run::Run;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use surefoot_diagnose::{Facts, Finding};
 use surefoot_repair::{
     Action, AttemptTrainer, ContestConfig, ContestResult, Decay, Ending, Initializers, LossKind,
-    Outliers, Proposal, RepairConfig, RepairSearch, Standing, Subject, contest, remedies,
+    Outliers, Proposal, RepairConfig, RepairSearch, Standing, Subject, contest,
 };
 
 /// A training in Python, identified by the actions that are applied to it.
 #[derive(Clone)]
 struct Training {
     actions: Vec<Action>,
-    host: Arc<Py<PyAny>>,
+    host: Arc<Host>,
 }
 
 impl PartialEq for Training {
@@ -41,8 +41,7 @@ impl Subject for Training {
             action_json(action).ok_or("this change is not supported for a training in Python")?;
         let arguments = (self.actions_json(), known.to_string());
         let applied = Python::attach(|py| {
-            let answer = self.host.call_method1(py, "apply", arguments)?;
-            answer.extract::<(bool, String)>(py)
+            self.host.call(py, "apply", arguments)?.extract::<(bool, String)>()
         });
         match applied {
             Ok((true, message)) => {
@@ -50,7 +49,7 @@ impl Subject for Training {
                 Ok(message)
             }
             Ok((false, reason)) => Err(reason),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(self.host.refuse(error)),
         }
     }
 
@@ -110,10 +109,26 @@ fn action_json(action: &Action) -> Option<Value> {
 
 /// A Python object that trains the contestants: a `surefoot.contest.Trainings`.
 struct Host {
-    host: Arc<Py<PyAny>>,
+    host: Py<PyAny>,
+    /// Ctrl-C or another exception that ends the program, raised while a change was applied.
+    interrupt: Mutex<Option<PyErr>>,
 }
 
 impl Host {
+    /// The reason why a change cannot be applied. Exceptions that end the program are kept, to be
+    /// raised at the end of the contest.
+    fn refuse(&self, error: PyErr) -> String {
+        let message = error.to_string();
+        if Python::attach(|py| !error.is_instance_of::<PyException>(py)) {
+            *self.interrupt() = Some(error);
+        }
+        message
+    }
+
+    fn interrupt(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.interrupt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -124,7 +139,10 @@ impl Host {
     }
 }
 
-impl AttemptTrainer<Training> for Host {
+/// Trains the contestants of a contest.
+struct Trainer(Arc<Host>);
+
+impl AttemptTrainer<Training> for Trainer {
     type Error = PyErr;
 
     fn start(&mut self, proposal: &Proposal<Training>) -> PyResult<bool> {
@@ -134,28 +152,47 @@ impl AttemptTrainer<Training> for Host {
             "problem": proposal.finding.problem,
             "remedies": proposal.remedies,
             "change": proposal.message,
+            "diff": proposal.diff,
         });
         let arguments = (proposal.subject.actions_json(), attempt.to_string());
-        Python::attach(|py| self.call(py, "start", arguments)?.extract())
+        Python::attach(|py| self.0.call(py, "start", arguments)?.extract())
     }
 
     fn train(&mut self, tasks: &[(u32, f64)]) -> PyResult<Vec<Standing>> {
         let train = |(number, share): &(u32, f64)| {
-            Python::attach(|py| standing(&self.call(py, "train", (*number, *share))?))
+            Python::attach(|py| standing(&self.0.call(py, "train", (*number, *share))?))
         };
         tasks.iter().map(train).collect()
     }
 
-    fn close(&mut self, number: u32, ending: Ending, _: &Standing, _: bool) -> PyResult<()> {
-        Python::attach(|py| self.call(py, "close", (number, ending.name())).map(drop))
+    fn close(
+        &mut self,
+        number: u32,
+        ending: Ending,
+        standing: &Standing,
+        is_best: bool,
+    ) -> PyResult<()> {
+        let found = standing.problem.as_ref();
+        let found = found.map(serde_json::to_string).transpose().map_err(error)?;
+        let arguments = (number, ending.name(), found, is_best);
+        Python::attach(|py| self.0.call(py, "close", arguments).map(drop))
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.0.interrupt().is_some()
     }
 }
 
-/// The standing of a contestant, from (run, share of its steps, finished, metric, loss).
+/// The standing of a contestant, from (run, share of its steps, finished, metric, loss, true if the
+/// fact `chance` is that of the metric).
 fn standing(contestant: &Bound<'_, PyAny>) -> PyResult<Standing> {
-    type Parts<'py> = (Bound<'py, Run>, f64, bool, Option<f64>, Option<f64>);
-    let (run, share, finished, metric, loss): Parts<'_> = contestant.extract()?;
-    Ok(Standing { share, finished, metric, loss, ..run.borrow_mut().standing() })
+    type Parts<'py> = (Bound<'py, Run>, f64, bool, Option<f64>, Option<f64>, bool);
+    let (run, share, finished, metric, loss, has_chance): Parts<'_> = contestant.extract()?;
+    let mut standing = Standing { share, finished, metric, loss, ..run.borrow_mut().standing() };
+    if !has_chance {
+        standing.facts.chance = None;
+    }
+    Ok(standing)
 }
 
 /// Searches for a repair. `host` applies actions and trains contestants; `original` is the standing of
@@ -178,14 +215,24 @@ pub(crate) fn repair(
     let others: Vec<Finding> =
         reply.and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
     let others: Vec<Finding> = others.into_iter().filter(|other| *other != finding).collect();
-    let host = Arc::new(host);
+    let host = Arc::new(Host { host, interrupt: Mutex::default() });
     let config = RepairConfig { forbid, order, attempts, ..RepairConfig::default() };
     let subject = Training { actions: Vec::new(), host: Arc::clone(&host) };
     let facts: Facts = original.facts.clone();
-    let search = RepairSearch::new(subject, finding, &others, facts, remedies::all(), config);
+    let search = RepairSearch::new(
+        subject,
+        finding,
+        &others,
+        facts,
+        surefoot_repair::remedies::all(),
+        config,
+    );
     catch(|| {
         let config = ContestConfig { samples, least_budget: 0 };
-        let result = contest(&mut Host { host }, search, original, config)?;
+        let result = contest(&mut Trainer(Arc::clone(&host)), search, original, config)?;
+        if let Some(error) = host.interrupt().take() {
+            return Err(error);
+        }
         Ok(match result {
             ContestResult::Repaired(number) => ("repaired", Some(number)),
             ContestResult::Dismissed => ("normal", None),
@@ -193,6 +240,12 @@ pub(crate) fn repair(
             ContestResult::Interrupted => ("problem", None),
         })
     })
+}
+
+/// Ids of all remedies.
+#[pyfunction]
+pub(crate) fn remedies() -> Vec<&'static str> {
+    surefoot_repair::remedies::all().iter().map(|remedy| remedy.id()).collect()
 }
 
 fn parse(finding: &str) -> PyResult<Finding> {

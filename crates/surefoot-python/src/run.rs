@@ -2,17 +2,21 @@
 
 use crate::guard::{catch, error};
 use crate::quick::{Quick, StepReport, Taken};
+use crate::script::{TensorAt, array};
 use crate::tensor::{Format, Tensor};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use surefoot_diagnose::{
-    Activation, Diagnosis, Evaluation, Facts, LayerObservation, Observation, Split, Summary,
-    Thresholds,
+    Activation, Diagnosis, Evaluation, Facts, LayerObservation, Observation, Severity, Split,
+    Summary, Thresholds,
 };
-use surefoot_record::{Environment, Event, Header, Recorder, StateDigest, WatchedRun};
+use surefoot_record::{
+    Environment, Event, Header, Recorder, RunSummary, StateDigest, Status, WatchedRun,
+};
 use surefoot_repair::Standing;
 use surefoot_stats::{Moments, merge_tree};
 
@@ -39,6 +43,23 @@ pub(crate) struct Run {
     steps_per_epoch: u64,
     /// Steps of a loop on the CPU that is not observed at the moment.
     quick: Option<Quick>,
+    /// True if the record stays open after the training, for a repair.
+    is_held: bool,
+    /// Summary of a training that has ended and whose record is open.
+    ended: Option<RunSummary>,
+}
+
+/// Result of a repair: the fields of the summary that it decides.
+#[derive(Deserialize)]
+struct Delivery {
+    status: Status,
+    remedies: Vec<String>,
+    before: Option<f64>,
+    after: Option<f64>,
+    /// Steps of the training as given and all attempts.
+    steps: u64,
+    /// Delivered attempt, 0 for the training as given; `None` for the record of an attempt.
+    attempt: Option<u32>,
 }
 
 /// An observed parameter of a layer.
@@ -100,6 +121,8 @@ impl Run {
                 steps: 0,
                 steps_per_epoch,
                 quick: None,
+                is_held: false,
+                ended: None,
                 run: Mutex::new(WatchedRun::new(Diagnosis::new(facts, limits), recorder)),
                 layer_count,
             })
@@ -271,7 +294,7 @@ impl Run {
         gradient_norm: Option<f64>,
     ) -> PyResult<usize> {
         catch(|| {
-            self.deliver()?;
+            self.process_waiting()?;
             self.seen.gradient_norm = gradient_norm;
             self.observe(&StepReport { loss, metric, epoch, learning_rate })?;
             Ok(self.count())
@@ -329,7 +352,7 @@ impl Run {
         }
         catch(|| {
             let before = self.count();
-            self.deliver()?;
+            self.process_waiting()?;
             Ok(Some(is_last || self.count() > before))
         })
     }
@@ -338,14 +361,14 @@ impl Run {
     /// after it.
     fn stop_quick_steps(&mut self) -> PyResult<(Vec<f64>, bool)> {
         catch(|| {
-            self.deliver()?;
+            self.process_waiting()?;
             Ok(self.quick.as_mut().map(Quick::stop).unwrap_or_default())
         })
     }
 
     /// Delivers the quick steps that wait.
     fn flush(&mut self) -> PyResult<()> {
-        catch(|| self.deliver())
+        catch(|| self.process_waiting())
     }
 
     /// Processes an evaluation. Returns the number of findings so far.
@@ -368,7 +391,7 @@ impl Run {
             }
         };
         catch(|| {
-            self.deliver()?;
+            self.process_waiting()?;
             let (step, epoch) = (self.steps, epoch.unwrap_or_else(|| self.epoch_of(self.steps)));
             let evaluation = Evaluation { step, epoch, split, loss, metric };
             self.run().evaluate(&evaluation).map_err(error)?;
@@ -379,9 +402,14 @@ impl Run {
     /// Records an event: a JSON object with `event` and `step`.
     fn event(&mut self, event: &str) -> PyResult<()> {
         catch(|| {
-            let value = serde_json::from_str(event).map_err(error)?;
-            self.run().event(&Event::Other(value)).map_err(error)
+            let event: Event = serde_json::from_str(event).map_err(error)?;
+            self.run().event(&event).map_err(error)
         })
+    }
+
+    /// Keeps the record open when the training ends, until `deliver`.
+    fn hold(&mut self) {
+        self.is_held = true;
     }
 
     /// Ends the run and returns its summary as JSON. `weights` are names and tensors for the digest.
@@ -391,13 +419,70 @@ impl Run {
         weights: Vec<(String, usize, usize, String)>,
     ) -> PyResult<String> {
         catch(|| {
-            self.deliver()?;
+            self.process_waiting()?;
             let mut digest = StateDigest::new();
             for (name, address, len, format) in &weights {
                 let (address, len, format) = (*address, *len, Format::parse(format)?);
                 digest.update(name, Tensor { address, len, format }.bytes());
             }
-            let summary = self.run().finish(completed, digest.finish()).map_err(error)?;
+            let digest = digest.finish();
+            if !self.is_held {
+                let summary = self.run().finish(completed, digest).map_err(error)?;
+                return Ok(summary.to_json_line());
+            }
+            let summary = self.run().end(completed, digest).map_err(error)?;
+            self.ended = Some(summary.clone());
+            Ok(summary.to_json_line())
+        })
+    }
+
+    /// Closes the record of a training that was held. `result` is JSON with the fields of `Delivery`,
+    /// `program` the program as delivered, and `model` the tensors of the delivered model.
+    fn deliver(
+        &mut self,
+        result: &str,
+        program: Option<&str>,
+        model: Vec<TensorAt>,
+    ) -> PyResult<String> {
+        catch(|| {
+            let result: Delivery = serde_json::from_str(result).map_err(error)?;
+            let ended = self.ended.take();
+            let mut summary =
+                ended.ok_or_else(|| PyRuntimeError::new_err("the training has not ended"))?;
+            let step = summary.steps;
+            let run = self.run();
+            if result.status == Status::Normal {
+                summary.problems.clear();
+                let mut found = run.diagnosis().findings().iter();
+                let problem = found.find(|it| it.severity == Severity::Problem);
+                if let Some(problem) = problem.map(|it| it.problem.clone()) {
+                    run.event(&Event::Dismissed { step, problem }).map_err(error)?;
+                }
+            }
+            if let Some(attempt) = result.attempt {
+                let metric = result.after;
+                run.event(&Event::Delivered { step, attempt, metric }).map_err(error)?;
+            }
+            let arrays = model.into_iter().map(array).collect::<PyResult<Vec<_>>>()?;
+            if !arrays.is_empty() {
+                let mut digest = StateDigest::new();
+                for array in &arrays {
+                    digest.update(&array.name, &array.data.to_bytes());
+                }
+                summary.digest = digest.finish();
+            }
+            if let Some(recorder) = run.recorder_mut() {
+                if !arrays.is_empty() {
+                    recorder.write_model(&arrays).map_err(error)?;
+                }
+                if let Some(program) = program {
+                    recorder.write_final_program(program).map_err(error)?;
+                }
+            }
+            (summary.status, summary.remedies) = (result.status, result.remedies);
+            (summary.metric.before, summary.metric.after) = (result.before, result.after);
+            (summary.steps, summary.seconds) = (result.steps, run.elapsed().as_secs_f64());
+            run.close(&summary).map_err(error)?;
             Ok(summary.to_json_line())
         })
     }
@@ -444,7 +529,7 @@ impl Run {
     }
 
     /// Passes the quick steps that wait to the detectors and the record.
-    fn deliver(&mut self) -> PyResult<()> {
+    fn process_waiting(&mut self) -> PyResult<()> {
         let Some(quick) = &mut self.quick else { return Ok(()) };
         let mut waiting = std::mem::take(&mut quick.waiting);
         let delivered = waiting.drain(..).try_for_each(|report| self.observe(&report));

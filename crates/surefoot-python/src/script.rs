@@ -25,8 +25,8 @@ const PARTS: [Quantity; 5] = [
     Quantity::Optimizer,
 ];
 
-/// A tensor in a checkpoint: name, type as in safetensors, shape, address and size in bytes.
-type TensorAt = (String, String, Vec<usize>, usize, usize);
+/// A tensor in a checkpoint or model: name, type as in safetensors, shape, address and size in bytes.
+pub(crate) type TensorAt = (String, String, Vec<usize>, usize, usize);
 /// A tensor of a checkpoint: name, type, shape and bytes.
 type TensorBytes = (String, String, Vec<usize>, Py<PyBytes>);
 /// A checkpoint: step, state as JSON and tensors.
@@ -238,7 +238,7 @@ fn bytes<'a>(address: usize, size: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(address as *const u8, size) }
 }
 
-fn array((name, dtype, shape, address, size): TensorAt) -> PyResult<Array> {
+pub(crate) fn array((name, dtype, shape, address, size): TensorAt) -> PyResult<Array> {
     let unknown = |_| PyValueError::new_err(format!("unknown type `{dtype}` of `{name}`"));
     let dtype: Dtype =
         serde_json::from_value(serde_json::Value::from(dtype.as_str())).map_err(unknown)?;

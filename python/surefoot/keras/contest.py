@@ -47,7 +47,7 @@ class Contestant(contest.Contestant):
             runs = parent / "attempts" if parent is not None else None
         self.watch = Watch(
             runs=runs,
-            name=f"attempt-{number}" if number else owner.name,
+            name="attempt" if number else owner.name,
             # A fixed interval, not one chosen by time: the same seed gives the same findings.
             every=max(self.total_steps // contest.OBSERVATIONS, 1),
             on_finding="ignore",
@@ -62,7 +62,11 @@ class Contestant(contest.Contestant):
 
     def free(self) -> None:
         self._loop.close()
-        self._best = None
+
+    def arrays(self) -> dict[str, Any]:
+        model = self.setup.model
+        values = self._best if self._best is not None else model.get_weights()
+        return {it.path: numpy.ascontiguousarray(value) for it, value in zip(model.weights, values, strict=True)}
 
     def best_model(self) -> Any:
         if self._best is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from surefoot.fit import Result
+from surefoot.fit import Result, check_forbid, check_options
 
 
 def fit(
@@ -85,10 +85,12 @@ def fit(
         >>> result.status, result.after > result.before + 0.2
         ('repaired', True)
     """
-    if epochs < 1:
-        raise ValueError(f"epochs must be at least 1, not {epochs}")
-    if not isinstance(model, keras.Model) or not model.compiled:
-        raise ValueError("model must be a compiled Keras model; call model.compile(...) first")
+    check_options(epochs=epochs, batch_size=batch_size, seed=seed, attempts=attempts)
+    allowed = check_forbid(forbid)
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"model must be a Keras model, not {type(model).__name__}")
+    if not model.compiled:
+        raise ValueError("the model is not compiled; call model.compile(...) first")
     from surefoot.keras.contest import Trainings
     from surefoot.keras.data import Data
 
@@ -118,4 +120,4 @@ def fit(
         name=name,
         script=sys._getframe(1).f_code.co_filename,
     )
-    return trainings.run(repair=repair, forbid=forbid, attempts=attempts, quiet=verbose == 0)
+    return trainings.run(repair=repair, forbid=allowed, attempts=attempts, quiet=verbose == 0)

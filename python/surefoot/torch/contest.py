@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-import math
+import random
+import sys
+from abc import abstractmethod
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -11,48 +13,126 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot import contest
+from surefoot import _core, contest
+from surefoot.run.keys import ORDER
 from surefoot.torch.advice import Advisor
 from surefoot.torch.data import Batches
+from surefoot.torch.metrics import measure
 from surefoot.torch.surgery import Setup
+from surefoot.torch.unchanged import unchanged
 from surefoot.torch.watch import Watch
 
 
-class Contestant(contest.Contestant):
-    """A training of a PyTorch model."""
+class TorchContestant(contest.Contestant):
+    """A training of a PyTorch model that can be paused.
+
+    Args:
+        owner: All trainings.
+        number: Number of the attempt; 0 is the training as given.
+        actions: Actions of the repair that are applied to it.
+    """
 
     watch: Watch
+    setup: Setup
 
-    def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
+    def __init__(self, owner: TorchTrainings, number: int, actions: list[dict[str, Any]]) -> None:
         super().__init__(number, actions)
         self._owner = owner
-        self._generators = _Generators(owner.seed)
-        with self._generators:
-            self.setup, self.changes = owner.build(actions)
-        self.total_steps = self.setup.epochs * owner.train_data.steps(self.setup.batch_size)
-        runs = owner.runs
-        if runs is not None and number:
-            parent = owner.contestants[0].directory
+        self._generators = Generators(owner.seed)
+        self._best: dict[str, Tensor] | None = None
+
+    def observe(self, steps_per_epoch: int) -> None:
+        """Creates the watch of this training and attaches its hooks."""
+        runs = self._owner.runs
+        if runs is not None and self.number:
+            parent = self._owner.contestants[0].directory
             runs = parent / "attempts" if parent is not None else None
+        self.total_steps = self.setup.epochs * steps_per_epoch
         self.watch = Watch(
             self.setup.model,
             self.setup.optimizer,
             epochs=self.setup.epochs,
-            steps_per_epoch=owner.train_data.steps(self.setup.batch_size),
+            steps_per_epoch=steps_per_epoch,
             runs=runs,
-            name=f"attempt-{number}" if number else owner.name,
+            name="attempt" if self.number else self._owner.name,
             # A fixed interval, not one chosen by time: the same seed gives the same findings.
             every=max(self.total_steps // contest.OBSERVATIONS, 1),
             on_finding="ignore",
-            facts=owner.facts(self.setup),
+            facts=self._owner.facts(self.setup),
         )
         self.watch.start()
+
+    def train(self, until: int) -> None:
+        with self._generators:
+            super().train(until)
+
+    def evaluated(self, loss: float, metric: float | None) -> None:
+        """Takes loss and metric of an epoch, and keeps the weights if they are the best so far."""
+        self.watch.evaluation(loss, metric=metric)
+        if self.is_best(loss, metric):
+            self._best = copy.deepcopy(self.setup.model.state_dict())
+
+    def best_model(self) -> nn.Module:
+        """Returns the model with the weights of its best epoch, in evaluation mode."""
+        if self._best is not None:
+            self.setup.model.load_state_dict(self._best)
+        return self.setup.model.eval()
+
+    def arrays(self) -> dict[str, Any]:
+        state = self._best if self._best is not None else self.setup.model.state_dict()
+        return {name: it.detach().cpu().contiguous() for name, it in state.items() if isinstance(it, Tensor)}
+
+
+class TorchTrainings(contest.Trainings[TorchContestant]):
+    """Trainings of a PyTorch model, by :func:`surefoot.fit` or :func:`surefoot.repair`."""
+
+    task: str | None = None
+
+    def __init__(self, *, seed: int, runs: str | Path | None, name: str | None) -> None:
+        super().__init__()
+        self.seed, self.runs, self.name = seed, runs, name
+
+    @abstractmethod
+    def build(self, actions: list[dict[str, Any]]) -> tuple[Setup, list[str]]:
+        """Creates a training with ``actions`` applied, and returns it with a description of each change."""
+
+    @abstractmethod
+    def facts(self, setup: Setup) -> dict[str, Any]:
+        """Returns the facts known before the first step, such as the metric of the best constant prediction."""
+
+    def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
+        with Generators(self.seed):
+            setup, _ = self.build(applied)
+            return setup.apply(action)
+
+    def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
+        with Generators(self.seed):
+            setup = self.contestants[0].setup
+            return Advisor(setup.observe(), setup.optimizer).diff(*actions)
+
+    def unwritten(self, contestant: TorchContestant) -> list[str]:
+        return contestant.setup.initialized
+
+    def facts_of_model(self) -> dict[str, Any]:
+        setup = self.contestants[0].setup
+        inputs = setup.inputs if isinstance(setup.inputs, (tuple, list)) else (setup.inputs,)
+        return {"inputs": [_form(it) for it in inputs], "targets": _form(setup.targets)}
+
+
+class Contestant(TorchContestant):
+    """A training by :func:`surefoot.fit`."""
+
+    _owner: Trainings
+
+    def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
+        super().__init__(owner, number, actions)
+        with self._generators:
+            self.setup, self.changes = owner.build(actions)
+        self.observe(owner.train_data.steps(self.setup.batch_size))
         self._loop = self._train()
-        self._best: dict[str, Tensor] | None = None
 
     def step(self) -> bool:
-        with self._generators:
-            return next(self._loop, True)
+        return next(self._loop, True)
 
     def free(self) -> None:
         # The current batch and the graph of its loss.
@@ -62,7 +142,8 @@ class Contestant(contest.Contestant):
         """Yields after every step: True after the last."""
         setup, owner = self.setup, self._owner
         for epoch in range(setup.epochs):
-            batches = owner.train_data.batches(setup.batch_size, shuffle=True)
+            # The same order in every contestant.
+            batches = owner.train_data.batches(setup.batch_size, _core.key(owner.seed, ORDER, epoch, 0) >> 1)
             count = owner.train_data.steps(setup.batch_size)
             for index, (inputs, targets) in enumerate(batches):
                 setup.model.train()
@@ -76,30 +157,17 @@ class Contestant(contest.Contestant):
                     yield False
             if setup.scheduler is not None:
                 setup.scheduler.step()
-            self._evaluate()
+            self.evaluated(*owner.evaluate(setup))
             yield epoch + 1 == setup.epochs
 
-    def _evaluate(self) -> None:
-        owner = self._owner
-        loss, metric = owner.evaluate(self.setup)
-        self.watch.evaluation(loss, metric=metric)
-        if self.is_best(loss, metric):
-            self._best = copy.deepcopy(self.setup.model.state_dict())
 
-    def best_model(self) -> nn.Module:
-        """Returns the model with the weights of its best epoch, in evaluation mode."""
-        if self._best is not None:
-            self.setup.model.load_state_dict(self._best)
-        return self.setup.model.eval()
-
-
-class Trainings(contest.Trainings[Contestant]):
-    """Trainings of a PyTorch model."""
+class Trainings(TorchTrainings):
+    """Trainings by :func:`surefoot.fit`."""
 
     def __init__(
         self,
-        make_model: Callable[[], nn.Module],
-        make_optimizer: Callable[[Any], torch.optim.Optimizer],
+        make_model: nn.Module | Callable[[], nn.Module],
+        make_optimizer: torch.optim.Optimizer | Callable[[Any], torch.optim.Optimizer],
         loss_fn: Callable[[Any, Any], Tensor],
         train: Any,
         validation: Any,
@@ -112,15 +180,16 @@ class Trainings(contest.Trainings[Contestant]):
         runs: str | Path | None,
         name: str | None,
     ) -> None:
-        super().__init__()
-        self.seed = seed
-        self.runs = runs
-        self.name = name
+        super().__init__(seed=seed, runs=runs, name=name)
         self._make_model, self._make_optimizer, self._loss_fn = make_model, make_optimizer, loss_fn
+        # A model and an optimizer are copied together, so that the copy trains the copy.
+        self._given = copy.deepcopy((make_model, make_optimizer)) if isinstance(make_model, nn.Module) else None
         self._epochs = epochs
         self._device = None if device is None else torch.device(device)
-        self.train_data = Batches(train, self._device)
-        self._validation = self.train_data if validation is None else Batches(validation, self._device)
+        self.train_data = Batches(train, self._device, name="train")
+        self._validation = self.train_data
+        if validation is not None:
+            self._validation = Batches(validation, self._device, name="validation")
         self._batch_size = batch_size or self.train_data.batch_size
         self._metric = metric
         self.task = self.train_data.task()
@@ -128,42 +197,72 @@ class Trainings(contest.Trainings[Contestant]):
             getattr(metric, "__name__", "metric") if metric else "r2" if self.task == "regression" else "accuracy"
         )
         self.validation_samples = self._validation.samples if validation is not None else 0
+        self._check()
+
+    def _check(self) -> None:
+        """Raises an error that names the cause if model, loss and data do not belong together."""
+        with Generators(self.seed):
+            setup, _ = self.build([])
+            inputs, targets = next(self.train_data.batches(self._batch_size))
+            given = ", ".join(map(_described, inputs))
+            with unchanged(setup.model), torch.enable_grad():
+                try:
+                    output = setup.model(*inputs)
+                except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                    raise ValueError(f"the model cannot be called with a batch of `train` ({given}): {error}") from error
+                try:
+                    loss = self._loss_fn(output, targets)
+                except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                    raise ValueError(
+                        f"loss_fn cannot be called with outputs ({_described(output)}) and targets "
+                        f"({_described(targets)}): {error}"
+                    ) from error
+            if not isinstance(loss, Tensor) or loss.numel() != 1:
+                raise ValueError(f"loss_fn must return a tensor with one number, not {_described(loss)}")
+            if not loss.requires_grad:
+                raise ValueError(
+                    "the loss does not depend on parameters of the model: an operation between them, such as argmax, "
+                    "detach or torch.tensor(...), has no gradient"
+                )
 
     def contestant(self, number: int, actions: list[dict[str, Any]]) -> Contestant:
         return Contestant(self, number, actions)
 
-    def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
-        with _Generators(self.seed):
-            setup, _ = self.build(applied)
-            return setup.apply(action)
-
-    def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
-        with _Generators(self.seed):
-            setup, _ = self.build([])
-            return Advisor(setup.observe(), setup.optimizer).diff(*actions)
-
     def build(self, actions: list[dict[str, Any]]) -> tuple[Setup, list[str]]:
-        """Creates a training with ``actions`` applied, and returns it with a description of each change."""
-        model = self._make_model()
-        if self._device is not None:
-            model = model.to(self._device)
+        model, optimizer = self._make()
         inputs, targets = self.train_data.sample()
         setup = Setup(
             model,
-            self._make_optimizer(model.parameters()),
+            optimizer,
             self._loss_fn,
             inputs,
             targets,
             batch_size=self._batch_size,
             epochs=self._epochs,
-            factory=self._make_model,
+            factory=None if isinstance(self._make_model, nn.Module) else self._make_model,
             seed=self.seed,
         )
         return setup, [setup.apply(action) for action in actions]
 
+    def _make(self) -> tuple[nn.Module, torch.optim.Optimizer]:
+        if self._given is not None:
+            model, optimizer = copy.deepcopy(self._given)
+        else:
+            model, optimizer = self._make_model(), self._make_optimizer
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"make_model must return a torch.nn.Module, not {type(model).__name__}")
+        if self._device is not None:
+            model = model.to(self._device)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = optimizer(model.parameters())
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"make_optimizer must return a torch.optim.Optimizer, not {type(optimizer).__name__}")
+        return model, optimizer
+
     def facts(self, setup: Setup) -> dict[str, Any]:
-        """Returns the facts known before the first step, such as the metric of the best constant prediction."""
-        facts = self.train_data.baseline(self.task, setup.loss_fn)
+        facts = self.train_data.baseline(self.task or "", setup.loss_fn)
+        if self._metric is not None:
+            del facts["chance"]  # That of the accuracy says nothing about another metric.
         return {"task": self.task, "metric": self.metric_name, "batch_size": setup.batch_size, **facts}
 
     @torch.no_grad()
@@ -171,24 +270,25 @@ class Trainings(contest.Trainings[Contestant]):
         """Loss and metric on the validation data."""
         setup.model.eval()
         outputs, targets, losses = [], [], 0.0
-        for inputs, target in self._validation.batches(max(setup.batch_size, 256), shuffle=False):
+        for inputs, target in self._validation.batches(max(setup.batch_size, 256)):
             output = setup.model(*inputs)
             losses += float(setup.loss_fn(output, target)) * len(target)
             outputs.append(output)
             targets.append(target)
         setup.model.train()
         output, target = torch.cat(outputs), torch.cat(targets)
-        measure = self._metric or (_r2 if self.task == "regression" else _accuracy)
-        value = float(measure(output, target))
-        return losses / max(len(target), 1), value if math.isfinite(value) else None
+        return losses / max(len(target), 1), measure(output, target, self.task, self._metric)
 
 
-class _Generators:
-    """States of PyTorch's random generators for one contestant, in use inside a ``with`` block."""
+class Generators:
+    """States of the random generators for one contestant, in use inside a ``with`` block."""
 
     def __init__(self, seed: int) -> None:
         outside = self._state()
         torch.manual_seed(seed)
+        random.seed(seed)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(seed & 0xFFFFFFFF)
         self._inside = self._state()
         self._restore(outside)
 
@@ -201,31 +301,34 @@ class _Generators:
         self._restore(self._outside)
 
     @staticmethod
-    def _state() -> list[Tensor]:
+    def _state() -> tuple[list[Tensor], Any, Any]:
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-        return [torch.get_rng_state(), *cuda]
+        numpy = sys.modules.get("numpy")
+        return [torch.get_rng_state(), *cuda], random.getstate(), numpy.random.get_state() if numpy else None
 
     @staticmethod
-    def _restore(state: list[Tensor]) -> None:
-        torch.set_rng_state(state[0])
-        if len(state) > 1:
-            torch.cuda.set_rng_state_all(state[1:])
+    def _restore(state: tuple[list[Tensor], Any, Any]) -> None:
+        tensors, python, numbers = state
+        torch.set_rng_state(tensors[0])
+        if len(tensors) > 1:
+            torch.cuda.set_rng_state_all(tensors[1:])
+        random.setstate(python)
+        if numbers is not None:
+            sys.modules["numpy"].random.set_state(numbers)
 
 
-def _accuracy(output: Tensor, target: Tensor) -> float:
-    if output.dim() > 1 and output.shape[-1] > 1 and target.shape != output.shape:
-        predicted = output.argmax(-1) if output.dim() == 2 else output.argmax(1)
-        return float((predicted == target).float().mean())
-    if target.shape == output.shape and output.dim() > 1 and output.shape[-1] > 1:
-        return float((output.argmax(-1) == target.argmax(-1)).float().mean())
-    # One output for two classes: a probability, or a logit if any value is outside of [0, 1].
-    flat = output.reshape(-1)
-    limit = 0.0 if bool(((flat < 0) | (flat > 1)).any()) else 0.5
-    return float(((flat > limit) == (target.reshape(-1) > 0.5)).float().mean())
+def _form(value: Any) -> dict[str, Any] | None:
+    """Type and shape of one sample of a tensor; None for anything else."""
+    if not isinstance(value, Tensor) or not value.dim():
+        return None
+    return {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape[1:])}
 
 
-def _r2(output: Tensor, target: Tensor) -> float:
-    output, target = output.reshape(len(output), -1).double(), target.reshape(len(target), -1).double()
-    residual = ((output - target) ** 2).sum()
-    total = ((target - target.mean(0)) ** 2).sum()
-    return float(1 - residual / total) if total > 0 else 0.0
+def _described(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {', '.join(map(_described, value))}"
+    return type(value).__name__
+
+

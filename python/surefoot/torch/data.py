@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
 Batch = tuple[tuple[Any, ...], Any]
@@ -17,19 +17,42 @@ SAMPLES = 4096
 """Largest number of samples of a dataset by which data is judged and standardized."""
 
 
+def as_tensor(values: Any, *, is_input: bool) -> Tensor:
+    """Returns the tensor of an array, a list or a column of a table.
+
+    Fractions become PyTorch's default type, whole numbers 64-bit integers. Inputs of bytes are images and
+    become fractions.
+
+    Example:
+        >>> as_tensor([0.5, 1.5], is_input=True).dtype, as_tensor([1, 2], is_input=False).dtype
+        (torch.float32, torch.int64)
+    """
+    if isinstance(values, Tensor):
+        return values
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    tensor = torch.as_tensor(values)
+    is_byte = is_input and tensor.dtype == torch.uint8
+    return tensor.to(torch.get_default_dtype() if tensor.is_floating_point() or is_byte else torch.int64)
+
+
+def _is_arrays(data: Any) -> bool:
+    return isinstance(data, (tuple, list)) and len(data) > 1 and all(hasattr(it, "shape") for it in data)
+
+
 class Batches:
-    """Batches of a pair of tensors, a ``Dataset`` or a ``DataLoader``.
+    """Batches of a pair of tensors or arrays, a ``Dataset`` or a ``DataLoader``.
 
     Example:
         >>> import torch
         >>> data = Batches((torch.arange(10.0).reshape(5, 2), torch.tensor([0, 1, 0, 1, 0])))
-        >>> [len(targets) for _, targets in data.batches(2, shuffle=False)]
+        >>> [len(targets) for _, targets in data.batches(2)]
         [2, 2, 1]
         >>> data.task()
         'binary'
     """
 
-    def __init__(self, data: Any, device: torch.device | None = None) -> None:
+    def __init__(self, data: Any, device: torch.device | None = None, *, name: str = "data") -> None:
         self._device = device
         self._loader: DataLoader[Any] | None = None
         self._collate: Callable[[list[Any]], Any] = default_collate
@@ -37,17 +60,21 @@ class Batches:
             self._loader = data
             self._collate = data.collate_fn or default_collate
             data = data.dataset
-        if isinstance(data, (tuple, list)) and data and all(isinstance(it, Tensor) for it in data):
-            data = TensorDataset(*data)
+        if _is_arrays(data):
+            tensors = [as_tensor(it, is_input=place + 1 < len(data)) for place, it in enumerate(data)]
+            lengths = [len(it) for it in tensors]
+            if len(set(lengths)) > 1:
+                raise ValueError(f"inputs and targets must have the same number of samples, not {lengths}")
+            data = TensorDataset(*tensors)
         if not isinstance(data, Dataset) or not hasattr(data, "__len__"):
             raise TypeError(
-                "data must be a pair of tensors, a Dataset with a length, or a DataLoader of one, "
-                f"not {type(data).__name__}"
+                f"{name} must be a pair of tensors or arrays (inputs, targets), a Dataset with a length, or a "
+                f"DataLoader of one, not {type(data).__name__}"
             )
         self._data: Any = data
         self.samples = len(data)
         if self.samples == 0:
-            raise ValueError("the data is empty")
+            raise ValueError(f"{name} has no samples")
         self.batch_size = int((self._loader.batch_size if self._loader else None) or 32)
 
     def steps(self, batch_size: int) -> int:
@@ -55,10 +82,13 @@ class Batches:
         drops = self._loader is not None and self._loader.drop_last
         return max(self.samples // batch_size, 1) if drops else math.ceil(self.samples / batch_size)
 
-    def batches(self, batch_size: int, *, shuffle: bool) -> Iterator[Batch]:
-        """Yields the batches of one epoch. The order is drawn from PyTorch's generator."""
+    def batches(self, batch_size: int, key: int | None = None) -> Iterator[Batch]:
+        """Yields the batches of one epoch, in the order of a key; without one, all samples as they are."""
+        shuffle = key is not None
         drops = self._loader is not None and self._loader.drop_last and shuffle
-        order = torch.randperm(self.samples) if shuffle else torch.arange(self.samples)
+        order = torch.arange(self.samples)
+        if key is not None:
+            order = torch.randperm(self.samples, generator=torch.Generator().manual_seed(key))
         count = self.steps(batch_size) if shuffle else math.ceil(self.samples / batch_size)
         if type(self._data) is TensorDataset and self._collate is default_collate:
             for index in range(count):
@@ -86,16 +116,17 @@ class Batches:
         return (inputs[0] if len(inputs) == 1 else inputs), targets
 
     def task(self) -> str:
-        """Kind of task by its targets: ``binary``, ``multi_class`` or ``regression``."""
+        """Kind of task by its targets: ``binary``, ``multi_class``, ``multi_label`` or ``regression``."""
         targets = self._targets()
-        if not targets.is_floating_point():
-            return "binary" if int(targets.max()) <= 1 else "multi_class"
         flat = targets.reshape(len(targets), -1)
+        is_one_column = flat.shape[1] == 1
+        if not targets.is_floating_point() and (is_one_column or int(targets.max()) > 1):
+            return "binary" if int(targets.max()) <= 1 else "multi_class"
         is_zero_or_one = bool(((flat == 0) | (flat == 1)).all())
-        if is_zero_or_one and flat.shape[1] == 1:
+        if is_zero_or_one and is_one_column:
             return "binary"
-        if is_zero_or_one and bool((flat.sum(1) == 1).all()):
-            return "multi_class"
+        if is_zero_or_one:
+            return "multi_class" if bool((flat.sum(1) == 1).all()) else "multi_label"
         return "regression"
 
     def baseline(self, task: str, loss_fn: Any) -> dict[str, Any]:
@@ -109,11 +140,19 @@ class Batches:
             if "mse" in name or "number" in name:
                 facts["baseline_loss"] = variance
             return facts
-        labels = flat.argmax(1) if flat.shape[1] > 1 else flat[:, 0].long()
+        is_cross_entropy = any(it in name for it in ("cross", "bce", "nll", "class", "binary"))
+        if task == "multi_label":
+            shares = flat.mean(0)
+            facts = {"chance": float(torch.maximum(shares, 1 - shares).mean()), "classes": flat.shape[1]}
+            if is_cross_entropy:
+                facts["baseline_loss"] = float(nn.functional.binary_cross_entropy(shares, shares))
+            return facts
+        are_shares = targets.is_floating_point() and flat.shape[1] > 1
+        labels = flat.argmax(1) if are_shares else flat.reshape(-1).long()
         shares = torch.bincount(labels).double() / len(labels)
         shares = shares[shares > 0]
         facts = {"chance": float(shares.max()), "classes": int(labels.max()) + 1}
-        if "cross" in name or "bce" in name or "nll" in name or "class" in name or "binary" in name:
+        if is_cross_entropy:
             facts["baseline_loss"] = float(-(shares * shares.log()).sum())
         return facts
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
@@ -100,6 +101,8 @@ class Setup:
     factory: Callable[[], nn.Module] | None = None
     seed: int = 0
     clip_norm: float | None = None
+    initialized: list[str] = field(default_factory=list)
+    """Sentences of the weights that actions have drawn anew."""
     _clip: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -133,10 +136,11 @@ class Setup:
 
     def observe(self) -> Discovery:
         """Observes the model with a few samples and leaves no trace."""
+        samples = self._samples()
         discovery = Discovery(self.model)
         try:
             with unchanged(self.model), torch.enable_grad():
-                self.model(*self._samples())
+                self.model(*samples)
         finally:
             discovery.close()
         if not discovery.observed:
@@ -144,6 +148,8 @@ class Setup:
         return discovery
 
     def _samples(self) -> tuple[Any, ...]:
+        if self.inputs is None:
+            raise CannotApply("the model is not called with tensors alone")
         inputs = self.inputs if isinstance(self.inputs, (tuple, list)) else (self.inputs,)
         count = min(_MOST_SAMPLES, max(self.batch_size, 2))
         return tuple(x[:count] if isinstance(x, Tensor) and x.dim() else x for x in inputs)
@@ -161,6 +167,8 @@ class Setup:
             _, initializer = initializer_for(activation)
             whose = "its" if len(calls) == 1 else "their"
             sentence += f" and re-initializes {whose} weights ({initializer})"
+            names = ", ".join(layer.name for layer in drawn)
+            self.initialized.append(f"the weights of {names} are re-initialized ({initializer}, biases 0).")
         return sentence + "."
 
     def _draw(self, layer: Layer, activation: str | None) -> bool:
@@ -169,6 +177,25 @@ class Setup:
         for _, parameter in layer.parameters:
             self.optimizer.state.pop(parameter, None)
         return True
+
+    def _set_output_units(self, units: int) -> str:
+        found = self.observe()
+        layer = found.output_layers[0] if len(found.output_layers) == 1 else None
+        module = None if layer is None else layer.module
+        if layer is None or not isinstance(module, nn.Linear) or parametrize.is_parametrized(module):
+            raise CannotApply("the output of the model does not come from a single linear layer")
+        given, module.out_features = module.out_features, units
+        for name, old in list(module.named_parameters(recurse=False)):
+            new = nn.Parameter(old.detach().new_empty(units, *old.shape[1:]))
+            setattr(module, name, new)
+            for group in self.optimizer.param_groups:
+                group["params"] = [new if it is old else it for it in group["params"]]
+            self.optimizer.state.pop(old, None)
+        layer.parameters = [(name, getattr(module, name.rpartition(".")[2])) for name, _ in layer.parameters]
+        self._draw(layer, None)
+        if self._output().shape[-1] != units:
+            raise CannotApply("the output of the model does not have the units of its last layer")
+        return f"Gives the output layer {units} units instead of {given}."
 
     def _set_output_activation(self, activation: str) -> str:
         found = self.observe()
@@ -241,6 +268,7 @@ class Setup:
             added += [p for n, p in output.module.named_parameters() if n.startswith(PREFIX)]
         self._train_too(added)
         self._reinitialize()
+        self.initialized.append("the weights of all layers are re-initialized to fit their activations.")
         return f"Adds a residual connection around each of {len(calls)} hidden layers."
 
     def _reinitialize(self) -> str:
@@ -326,6 +354,8 @@ class Setup:
 
     def _check_loss(self, loss: nn.Module) -> None:
         """Raises if the loss cannot be computed from the outputs and targets."""
+        if self.targets is None:
+            raise CannotApply("the targets are unknown")
         # Probabilities and logits have the same shape.
         shares = torch.full_like(self._output(), 0.5)
         try:
@@ -427,6 +457,7 @@ _ACTIONS: dict[str, Callable[..., str]] = {
     "add_batch_norm": Setup._add_batch_norm,
     "add_residual": Setup._add_residual,
     "swap_activation": Setup._swap_activation,
+    "set_output_units": Setup._set_output_units,
     "set_output_activation": Setup._set_output_activation,
     "reinitialize": Setup._reinitialize,
     "clip_gradient": Setup._clip_gradient,

@@ -13,7 +13,6 @@ twin of each has no fault. Development seeds are below 1000; report seeds start 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -27,6 +26,7 @@ import numpy  # noqa: E402
 from keras import layers  # noqa: E402
 
 import surefoot.keras  # noqa: E402
+from tally import Tally  # noqa: E402
 
 Arrays = tuple[Any, Any]
 Generator = numpy.random.Generator
@@ -82,6 +82,19 @@ def sequences(random: Generator) -> Arrays:
     return x.astype("float32"), y.astype("float32")
 
 
+def tokens(random: Generator) -> Arrays:
+    """Token sequences whose class is the most frequent of the first three tokens."""
+    x = random.integers(0, 12, (480, 16))
+    counts = numpy.stack([(x == token).sum(1) for token in range(3)], 1)
+    return x.astype("float32"), counts.argmax(1)
+
+
+def tags(random: Generator) -> Arrays:
+    """Three labels, each of which depends on two features."""
+    x = random.normal(size=(600, 6)).astype("float32")
+    return x, numpy.stack([x[:, 2 * i] + x[:, 2 * i + 1] > 0 for i in range(3)], 1).astype("float32")
+
+
 def friedman(random: Generator) -> Arrays:
     x = random.uniform(size=(600, 8))
     y = numpy.sin(3 * x[:, 0] * x[:, 1]) + 2 * (x[:, 2] - 0.5) ** 2 + x[:, 3]
@@ -101,10 +114,13 @@ def large_targets(random: Generator) -> Arrays:
     return x, y * 400 + 3000
 
 
-def with_nan(random: Generator) -> Arrays:
-    x, y = blobs(random)
-    x[random.uniform(size=len(x)) < 0.02, 0] = numpy.nan
-    return x, y
+def with_nan(data: Callable[[Generator], Arrays]) -> Callable[[Generator], Arrays]:
+    def make(random: Generator) -> Arrays:
+        x, y = data(random)
+        x[random.uniform(size=len(x)) < 0.02, 0] = numpy.nan
+        return x, y
+
+    return make
 
 
 # Networks
@@ -135,6 +151,28 @@ def lstm() -> Any:
     return keras.Sequential([keras.Input((12, 4)), layers.LSTM(16), layers.Dense(1, "sigmoid")])
 
 
+def gru() -> Any:
+    return keras.Sequential([keras.Input((12, 4)), layers.GRU(16), layers.Dense(1, "sigmoid")])
+
+
+def conv1d() -> Any:
+    hidden = [layers.Conv1D(8, 3, padding="same", activation="relu"), layers.GlobalAveragePooling1D()]
+    return keras.Sequential([keras.Input((12, 4)), *hidden, layers.Dense(16, "relu"), layers.Dense(1, "sigmoid")])
+
+
+def transformer() -> Any:
+    inputs = keras.Input((16,))
+    x = layers.Embedding(12, 16)(inputs)
+    x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 8)(x, x))
+    x = layers.LayerNormalization()(x + layers.Dense(16)(layers.Dense(32, "relu")(x)))
+    return keras.Model(inputs, layers.Dense(3, "softmax")(layers.GlobalAveragePooling1D()(x)))
+
+
+def normalized() -> Any:
+    hidden = [it for _ in range(2) for it in (layers.Dense(32), layers.BatchNormalization(), layers.ReLU())]
+    return keras.Sequential([keras.Input((20,)), *hidden, layers.Dropout(0.1), layers.Dense(5, "softmax")])
+
+
 def adam(rate: float = 1e-3) -> Callable[[], Any]:
     return lambda: keras.optimizers.Adam(rate)
 
@@ -153,6 +191,11 @@ HEALTHY = [
     Case("mlp-friedman", mlp(8, 1, "linear"), friedman, adam(5e-3), "mse", epochs=20),
     Case("cnn-bars", cnn(), bars, adam(3e-3), ONE_HOT),
     Case("lstm-sequences", lstm, sequences, adam(1e-2), BINARY, epochs=8),
+    Case("gru-sequences", gru, sequences, adam(1e-2), BINARY, epochs=8),
+    Case("conv1d-sequences", conv1d, sequences, adam(1e-2), BINARY),
+    Case("transformer-tokens", transformer, tokens, adam(3e-3), SPARSE, epochs=20),
+    Case("mlp-blobs-norm", normalized, blobs, adam(5e-3), SPARSE),
+    Case("mlp-tags", mlp(6, 3, "sigmoid"), tags, adam(5e-3), BINARY),
 ]
 
 
@@ -180,11 +223,23 @@ def faulty() -> list[Case]:
         broken("cnn-bars", "sigmoid", deep, model=cnn("sigmoid"), optimizer=sgd(0.01)),
         broken("mlp-blobs", "unscaled", data, data=scaled(blobs, 1000.0, 5000.0)),
         broken("cnn-bars", "unscaled", data, data=scaled(bars, 255.0, 2000.0), optimizer=sgd(0.05)),
-        broken("mlp-blobs-deep", "nan-inputs", data, data=with_nan),
+        broken("mlp-blobs-deep", "nan-inputs", data, data=with_nan(blobs)),
         broken("mlp-blobs", "one-unit", output, model=mlp(20, 1, "sigmoid"), loss="mse"),
         broken("mlp-circles", "relu-output", output, model=mlp(2, 1, "relu"), loss="mse", optimizer=sgd(0.05)),
         broken("mlp-friedman", "sigmoid-output", output, model=mlp(8, 1, "sigmoid")),
         broken("mlp-friedman", "large-targets", "unscaled_targets slow_convergence " + large, data=large_targets),
+        broken("mlp-circles-tanh", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-circles", "softmax-one-unit", output, model=mlp(2, 1, "softmax")),
+        broken("gru-sequences", "rate-too-low", small, optimizer=sgd(1e-7)),
+        broken("gru-sequences", "nan-inputs", data, data=with_nan(sequences)),
+        broken("conv1d-sequences", "unscaled", data, data=scaled(sequences, 1000.0, 5000.0), optimizer=sgd(0.05)),
+        broken("conv1d-sequences", "rate-too-high", large, optimizer=sgd(100.0)),
+        broken("transformer-tokens", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("transformer-tokens", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-blobs-norm", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-tags", "softmax", output, model=mlp(6, 3, "softmax")),
+        broken("mlp-tags", "unscaled", data, data=scaled(tags, 1000.0, 5000.0), optimizer=sgd(0.05)),
+        broken("mlp-tags", "deep-sigmoid", deep, model=mlp(6, 3, "sigmoid", depth=10, activation="sigmoid")),
     ]
 
 
@@ -204,35 +259,15 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    totals = {"healthy": 0, "alarmed": 0, "faulty": 0, "found": 0, "right": 0, "improved": 0, "worse": 0}
+    tally = Tally(arguments.seed, arguments.json)
     for case in HEALTHY + faulty():
         if arguments.only not in case.name:
             continue
         result = fit(case, arguments.seed)
         problems = [it.problem for it in result.findings if it.severity == "problem"]
-        # A training that ends in NaN has no metric.
-        before, after = (-numpy.inf if it is None else it for it in (result.before, result.after))
-        if case.fault:
-            totals["faulty"] += 1
-            totals["found"] += bool(problems)
-            totals["right"] += any(problem in case.causes for problem in problems)
-            totals["improved"] += result.status == "repaired" and after > before
-        else:
-            totals["healthy"] += 1
-            totals["alarmed"] += bool(problems)
-        totals["worse"] += after < before
-        row = {"case": case.name, "fault": case.fault, "problems": problems, "status": result.status}
-        row |= {"before": result.before, "after": result.after, "remedies": result.remedies}
-        if arguments.json:
-            print(json.dumps({"event": "case", **row}), flush=True)
-        else:
-            numbers = " -> ".join("none" if it is None else f"{it:.3f}" for it in (result.before, result.after))
-            found = ", ".join(problems) or "-"
-            print(f"{case.name:<30} {found:<60} {result.status:<9} {numbers:<16} {', '.join(result.remedies)}", flush=True)
-    if arguments.json:
-        print(json.dumps({"event": "summary", "seed": arguments.seed, **totals}))
-    else:
-        print(", ".join(f"{key} {value}" for key, value in totals.items()))
+        planned = case.epochs * -(-int(0.75 * len(case.data(numpy.random.default_rng(0))[0])) // case.batch_size)
+        tally.add(case.name, case.fault, case.causes, problems, result, result.steps / planned)
+    tally.finish()
     return 0
 
 

@@ -13,7 +13,6 @@ twin of each has no fault. Development seeds are below 1000; report seeds start 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import surefoot
+from tally import Tally
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,33 @@ def tokens(generator: torch.Generator) -> tuple[Tensor, Tensor]:
     x = torch.randint(0, 16, (800, 24), generator=generator)
     counts = F.one_hot(x.clamp(max=3), 4).sum(1).float()
     return x, counts[:, :3].argmax(1)
+
+
+def signals(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Noisy waves of three frequencies, one channel."""
+    y = torch.randint(0, 3, (600,), generator=generator)
+    phase = torch.rand(600, 1, generator=generator) * 6.3
+    wave = torch.sin(torch.arange(32) * (0.3 + 0.35 * y[:, None]) + phase)
+    return (wave + torch.randn(600, 32, generator=generator) * 0.3).unsqueeze(1), y
+
+
+def two_classes(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    x = torch.randn(800, 6, generator=generator)
+    return x, (x[:, 0] * x[:, 1] + x[:, 2] > 0).float().unsqueeze(1)
+
+
+def labels(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Four labels, each of which depends on two features."""
+    x = torch.randn(800, 8, generator=generator)
+    return x, torch.stack([x[:, 2 * i] + x[:, 2 * i + 1] > 0 for i in range(4)], 1).float()
+
+
+def text(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Sequences in which each token follows from the two before it; targets are the next tokens."""
+    x = torch.randint(0, 8, (500, 17), generator=generator)
+    for place in range(2, 17):
+        x[:, place] = (x[:, place - 1] + 3 * x[:, place - 2]) % 8
+    return x[:, :-1], x[:, 1:]
 
 
 def friedman(generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -154,6 +181,46 @@ class Attention(nn.Module):
         return self.head(self.encoder(self.embedding(x) + self.position).mean(1))
 
 
+class Conv1d(nn.Module):
+    def __init__(self, act: Callable[[], nn.Module] = nn.ReLU) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv1d(1, 8, 5, padding=2), act(), nn.MaxPool1d(2), nn.Conv1d(8, 16, 5, padding=2), act(),
+        )
+        self.head = nn.Linear(16 * 16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.features(x).flatten(1))
+
+
+class Block(nn.Module):
+    """A block of a decoder: causal attention and an MLP, each with a shortcut."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        mask = torch.triu(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool), 1)
+        y = self.norm1(x)
+        x = x + self.attention(y, y, y, attn_mask=mask, need_weights=False)[0]
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(8, 32), nn.Embedding(16, 32)
+        self.blocks = nn.Sequential(Block(32), Block(32))
+        self.norm, self.head = nn.LayerNorm(32), nn.Linear(32, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+        return self.head(self.norm(self.blocks(x))).transpose(1, 2)
+
+
 class WithSoftmax(nn.Module):
     """A network that ends in a softmax although its loss expects logits."""
 
@@ -210,11 +277,23 @@ def scaled_targets(data: Callable[[torch.Generator], tuple[Tensor, Tensor]], fac
     return lambda generator: (lambda x, y: (x, y * factor + offset))(*data(generator))
 
 
+def class_numbers(data: Callable[[torch.Generator], tuple[Tensor, Tensor]]) -> Any:
+    return lambda generator: (lambda x, y: (x, y.reshape(-1).long()))(*data(generator))
+
+
 def constant(data: Callable[[torch.Generator], tuple[Tensor, Tensor]]) -> Any:
     return lambda generator: (lambda x, y: (torch.full_like(x, 0.5), y))(*data(generator))
 
 
 CROSS_ENTROPY = nn.CrossEntropyLoss()
+LOGITS = nn.BCEWithLogitsLoss()
+
+
+def normalized(inputs: int, outputs: int) -> nn.Module:
+    """An MLP with batch normalization and dropout."""
+    hidden = [it for _ in range(2) for it in (nn.Linear(32, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1))]
+    return nn.Sequential(nn.Linear(inputs, 32), nn.ReLU(), *hidden, nn.Linear(32, outputs))
+
 
 HEALTHY = [
     Case("mlp-circles", lambda: mlp(2, 2), circles, adam(3e-3), CROSS_ENTROPY, epochs=20),
@@ -229,6 +308,14 @@ HEALTHY = [
     Case("lstm-sequences", Recurrent, sequences, adam(5e-3), CROSS_ENTROPY),
     Case("gru-sequences", lambda: Recurrent(nn.GRU), sequences, adam(5e-3), CROSS_ENTROPY),
     Case("transformer-tokens", Attention, tokens, adam(), CROSS_ENTROPY, epochs=10),
+    Case("mlp-binary", lambda: mlp(6, 1), two_classes, adam(3e-3), LOGITS, epochs=20),
+    Case("mlp-binary-bce", lambda: nn.Sequential(mlp(6, 1), nn.Sigmoid()), two_classes, adam(3e-3), nn.BCELoss(), epochs=20),
+    Case("mlp-labels", lambda: mlp(8, 4), labels, adam(3e-3), LOGITS),
+    Case("mlp-blobs-norm", lambda: normalized(20, 5), blobs, adam(3e-3), CROSS_ENTROPY),
+    Case("mlp-friedman-huber", lambda: mlp(8, 1, act=nn.SiLU), friedman, adam(3e-3), nn.SmoothL1Loss(), epochs=20),
+    Case("conv1d-signals", Conv1d, signals, adam(2e-3), CROSS_ENTROPY),
+    Case("rnn-sequences", lambda: Recurrent(nn.RNN), sequences, adam(5e-3), CROSS_ENTROPY),
+    Case("gpt-text", GPT, text, adam(3e-3), CROSS_ENTROPY, epochs=10),
 ]
 
 
@@ -295,6 +382,25 @@ def faulty() -> list[Case]:
         broken("mlp-blobs-gelu", "wrong-loss", "improper_loss slow_convergence vanishing_gradient", loss=squared),
         broken("mlp-blobs-deep", "wrong-parameters", frozen, optimizer=last_only(adam())),
         broken("lenet-shapes", "wrong-parameters", frozen, optimizer=last_only(adam(2e-3))),
+        broken("mlp-binary", "rate-too-high", large, optimizer=sgd(100.0)),
+        broken("mlp-binary", "sigmoid-twice", output, model=lambda: nn.Sequential(mlp(6, 1), nn.Sigmoid()), optimizer=sgd(0.01)),
+        broken("mlp-binary", "one-unit", "improper_output_units", data=class_numbers(two_classes), loss=CROSS_ENTROPY),
+        broken("mlp-binary-bce", "softmax-one-unit", output, model=lambda: nn.Sequential(mlp(6, 1), nn.Softmax(-1))),
+        broken("mlp-binary-bce", "rate-too-low", small, optimizer=sgd(1e-7)),
+        broken("mlp-labels", "softmax", output, model=lambda: WithSoftmax(mlp(8, 4)), loss=nn.BCELoss()),
+        broken("mlp-labels", "unscaled", data, data=scaled(labels, 1000.0, 5000.0), optimizer=sgd(0.05)),
+        broken("mlp-labels", "rate-too-high", large, optimizer=adam(10.0)),
+        broken("mlp-blobs-norm", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-blobs-norm", "two-units", "improper_output_units", model=lambda: normalized(20, 2)),
+        broken("mlp-friedman-huber", "unscaled-targets", "unscaled_targets " + small, data=scaled_targets(friedman, 1e4, 1e5)),
+        broken("mlp-friedman-huber", "sigmoid-output", output, model=lambda: nn.Sequential(mlp(8, 1), nn.Sigmoid())),
+        broken("conv1d-signals", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("conv1d-signals", "nan-inputs", data, data=with_nan(signals)),
+        broken("conv1d-signals", "sigmoid", deep, model=lambda: Conv1d(sigmoid), optimizer=sgd(0.001)),
+        broken("rnn-sequences", "rate-too-high", large, optimizer=sgd(100.0)),
+        broken("rnn-sequences", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("gpt-text", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("gpt-text", "rate-too-low", small, optimizer=adam(1e-8)),
     ]
 
 
@@ -304,7 +410,7 @@ def split(case: Case, seed: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, T
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 
 
-def watch(case: Case, seed: int) -> list[surefoot.Finding]:
+def watch(case: Case, seed: int) -> list[str]:
     """Trains a case in an ordinary loop with ``surefoot.watch`` and returns its problems."""
     (x, y), (x_test, y_test) = split(case, seed)
     torch.manual_seed(seed)
@@ -323,16 +429,28 @@ def watch(case: Case, seed: int) -> list[surefoot.Finding]:
             with torch.no_grad():
                 run.evaluation(case.loss(model(x_test), y_test))
             model.train()
-    return [finding for finding in run.findings if finding.severity == "problem"]
+    return [finding.problem for finding in run.findings if finding.severity == "problem"]
 
 
-def fit(case: Case, seed: int) -> surefoot.Result:
-    """Trains and repairs a case."""
+def fit(case: Case, seed: int) -> tuple[surefoot.Result, float]:
+    """Trains and repairs a case. Returns the result and the trained samples as a multiple of those of the case alone."""
     train, validation = split(case, seed)
-    return surefoot.fit(
-        case.model, case.optimizer, case.loss, train, validation,
+    samples = 0
+
+    def make_model() -> nn.Module:
+        def count(module: nn.Module, args: tuple[Any, ...]) -> None:
+            nonlocal samples
+            samples += len(args[0]) if torch.is_grad_enabled() else 0
+
+        model = case.model()
+        model.register_forward_pre_hook(count)
+        return model
+
+    result = surefoot.fit(
+        make_model, case.optimizer, case.loss, train, validation,
         epochs=case.epochs, batch_size=case.batch_size, seed=seed, runs=None, quiet=True,
     )
+    return result, samples / (case.epochs * len(train[0]))
 
 
 def main() -> int:
@@ -343,36 +461,17 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    totals = {"healthy": 0, "alarmed": 0, "faulty": 0, "found": 0, "right": 0, "improved": 0, "worse": 0}
+    tally = Tally(arguments.seed, arguments.json)
     for case in HEALTHY + faulty():
         if arguments.only not in case.name:
             continue
-        problems = [finding.problem for finding in watch(case, arguments.seed)]
-        row: dict[str, Any] = {"case": case.name, "fault": case.fault, "problems": problems}
-        if not case.fault:
-            totals["healthy"] += 1
-            totals["alarmed"] += bool(problems)
-        else:
-            totals["faulty"] += 1
-            totals["found"] += bool(problems)
-            totals["right"] += any(problem in case.causes for problem in problems)
-        if arguments.fit:
-            result = fit(case, arguments.seed)
-            row |= {"status": result.status, "before": result.before, "after": result.after, "remedies": result.remedies}
-            if case.fault:
-                gain = (result.after if result.after is not None else -1) - (result.before if result.before is not None else -1)
-                totals["improved"] += result.status == "repaired" and gain > 0
-                totals["worse"] += gain < 0
-        if arguments.json:
-            print(json.dumps({"event": "case", **row}), flush=True)
-        else:
-            verdict = row.get("status", "")
-            change = f"{row['before']} -> {row['after']}" if "before" in row else ""
-            print(f"{case.name:<36} {', '.join(problems) or '-':<48} {verdict:<9} {change}", flush=True)
-    if arguments.json:
-        print(json.dumps({"event": "summary", "seed": arguments.seed, **totals}))
-    else:
-        print(", ".join(f"{key} {value}" for key, value in totals.items()))
+        # A program whose loss cannot be computed has no loop to watch.
+        problems = [] if "unit" in case.fault and case.loss is CROSS_ENTROPY else watch(case, arguments.seed)
+        result, work = fit(case, arguments.seed) if arguments.fit else (None, None)
+        if not problems and result is not None and case.causes == ("improper_output_units",):
+            problems = [finding.problem for finding in result.findings]
+        tally.add(case.name, case.fault, case.causes, problems, result, work)
+    tally.finish()
     return 0
 
 

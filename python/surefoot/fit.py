@@ -275,6 +275,8 @@ def _check_training(make_model: Any, make_optimizer: Any, loss_fn: Any, metric: 
             "make_optimizer must be a function that creates an optimizer from parameters, such as torch.optim.Adam, "
             f"not {type(make_optimizer).__name__}"
         )
+    if isinstance(loss_fn, type):
+        raise TypeError(f"loss_fn is the class {loss_fn.__name__}; pass an object of it: {loss_fn.__name__}()")
     if not callable(loss_fn):
         raise TypeError(f"loss_fn must be a function of outputs and targets, not {type(loss_fn).__name__}")
     if metric is not None and not callable(metric):

@@ -114,6 +114,8 @@ impl WatchedRun {
     /// Ends the training, but not the record: a repair may add events and a model before it closes
     /// the run. The arguments are those of [`finish`](Self::finish).
     pub fn end(&mut self, completed: bool, digest: Digest) -> Result<RunSummary> {
+        // A run without a step is judged by its facts.
+        self.diagnosis.start();
         if completed {
             self.diagnosis.finish();
         }

@@ -20,6 +20,8 @@ pub(crate) fn cannot_reach(bar: f64, skills: &[f64], planned: usize) -> bool {
     if bar < ENOUGH || (done as f64) < WARMUP * planned as f64 || done < 3 * window {
         return false;
     }
+    // Below zero, nothing is learned: how far below shows no chance to catch up.
+    let skills: Vec<f64> = skills.iter().map(|&it| if it < 0.0 { 0.0 } else { it }).collect();
     let means: Vec<f64> = skills.rchunks(window).map(mean).collect();
     let best = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let recent = &means[..means.len().min(6)];
@@ -71,6 +73,12 @@ mod tests {
     fn a_swinging_curve_can_catch_up() {
         let swinging = |p: f64| if (200.0 * p) as u64 % 40 < 20 { 0.1 } else { 0.5 };
         assert!(!cannot_reach(0.9, &skills(80, swinging), 200));
+    }
+
+    #[test]
+    fn a_curve_that_swings_below_zero_cannot_catch_up() {
+        let wild = |p: f64| if (200.0 * p) as u64 % 40 < 20 { -40.0 } else { 0.02 };
+        assert!(cannot_reach(0.9, &skills(80, wild), 200));
     }
 
     #[test]

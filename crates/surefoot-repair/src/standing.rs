@@ -81,9 +81,12 @@ impl Standing {
         self.metric.is_some() || self.loss.is_some()
     }
 
-    /// Returns true if it has learned something or its loss is falling.
+    /// Returns true if it has learned something, by its loss or by the metric of its best model, or if
+    /// its loss is falling.
     pub(crate) fn is_learning(&self) -> bool {
-        self.is_falling || self.steady_skill.is_none_or(|skill| skill >= SOME_SKILL)
+        self.is_falling
+            || self.steady_skill.is_none_or(|skill| skill >= SOME_SKILL)
+            || self.best_skill() >= SOME_SKILL
     }
 
     /// Skill of its best model.
@@ -183,6 +186,20 @@ mod tests {
         assert!(!standing(0.91).is_improved(&standing(0.9), 100));
         assert!(standing(0.91).is_improved(&standing(0.9), 10_000));
         assert!(!standing(f64::NAN).is_improved(&standing(0.9), 100));
+    }
+
+    #[test]
+    fn an_attempt_learns_if_its_loss_or_its_metric_does() {
+        let facts = Facts { chance: Some(0.5), ..Facts::default() };
+        let standing = |metric, skill| Standing {
+            metric: Some(metric),
+            steady_skill: Some(skill),
+            facts: facts.clone(),
+            ..Standing::default()
+        };
+        assert!(standing(0.5, 0.3).is_learning());
+        assert!(standing(0.8, 0.1).is_learning());
+        assert!(!standing(0.55, 0.1).is_learning());
     }
 
     #[test]

@@ -189,6 +189,11 @@ class Trainings(contest.Trainings[Contestant]):
         layers = layers_of(model)
         units = next((it.units for it in reversed(layers) if it.kind == "dense"), None)
         self.task = task_of(self._targets, loss, units)
+        if loss == "categorical_crossentropy" and (units or 1) > 1 and _columns(self._targets) == 1:
+            raise ValueError(
+                "the targets are class numbers, but the loss `categorical_crossentropy` takes one column per class; "
+                'use loss="sparse_categorical_crossentropy", or convert them with keras.utils.to_categorical'
+            )
         self.metric_name = (
             getattr(metric, "__name__", "metric") if metric else "r2" if self.task == "regression" else "accuracy"
         )
@@ -316,6 +321,11 @@ def _loss(model: Any, x: Any, y: Any, output: Any, weight: Any) -> float:
 
     with torch.no_grad():
         return compute()
+
+
+def _columns(targets: Any) -> int:
+    """Number of targets of a sample; 0 if unknown."""
+    return 0 if not isinstance(targets, numpy.ndarray) else 1 if targets.ndim < 2 else targets.shape[-1]
 
 
 def _fresh(metrics: Any) -> Any:

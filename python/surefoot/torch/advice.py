@@ -91,6 +91,7 @@ class Advisor:
         writers: dict[str, Callable[..., None]] = {
             "swap_activation": self._swap_activation,
             "set_output_activation": self._set_output_activation,
+            "set_output_units": self._set_output_units,
             "add_batch_norm": self._add_batch_norm,
             "set_learning_rate": self._set_learning_rate,
             "swap_optimizer": self._swap_optimizer,
@@ -226,13 +227,24 @@ class Advisor:
             parent = source.parents[node]
             if isinstance(parent, ast.Call) and last_name(parent) != "Sequential":
                 raise _Unknown
-            keywords = {k.arg: k.value for k in node.keywords}
-            units = node.args[1] if len(node.args) > 1 else None
-            units = units or keywords.get("out_features") or keywords.get("out_channels")
+            units = _units(node)
             if units is None:
                 raise _Unknown
             new = f"{_prefix(source, node, 'torch.nn')}{norm}({source.text_of(units)})"
             source.insert_after(node, f", {new}")
+
+    def _set_output_units(self, units: int) -> None:
+        if len(self._discovery.output_layers) != 1:
+            raise _Unknown
+        (layer,) = self._discovery.output_layers
+        source, scope = self._scope(layer.name)
+        name, given = type(layer.module).__name__, layer.units
+        found = [it for it in ast.walk(scope) if isinstance(it, ast.Call) and last_name(it) == name]
+        values = [value for call in found if (value := _units(call)) is not None]
+        same = [it for it in values if isinstance(it, ast.Constant) and it.value == given]
+        if len(same) != 1 or len(values) != len(found):
+            raise _Unknown
+        source.replace(same[0], str(units))
 
     # Optimization.
 
@@ -318,6 +330,13 @@ class Advisor:
             raise _Unknown
         function = found[0].func
         source.replace(function, f"{source.text_of(function.value)}.{names[function.attr]}")
+
+
+def _units(call: ast.Call) -> ast.expr | None:
+    """Returns the argument of a layer that is its number of units."""
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    positional = call.args[1] if len(call.args) > 1 else None
+    return positional or keywords.get("out_features") or keywords.get("out_channels")
 
 
 def _known(name: str | None) -> str:

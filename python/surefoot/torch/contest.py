@@ -132,6 +132,13 @@ class Contestant(TorchContestant):
         self._loop = self._train()
 
     def step(self) -> bool:
+        if self.number == 0 and self._owner.missing_units:
+            # The loss cannot be computed. The facts alone show the problem.
+            inputs, _ = next(self._owner.train_data.batches(self.setup.batch_size))
+            self.setup.model(*inputs)
+            self.watch.before_update(self.setup.optimizer)
+            self.end()
+            return False
         return next(self._loop, True)
 
     def free(self) -> None:
@@ -197,6 +204,8 @@ class Trainings(TorchTrainings):
             getattr(metric, "__name__", "metric") if metric else "r2" if self.task == "regression" else "accuracy"
         )
         self.validation_samples = self._validation.samples if validation is not None else 0
+        #: True if there are more classes than outputs, so that their cross-entropy cannot be computed.
+        self.missing_units = False
         self._check()
 
     def _check(self) -> None:
@@ -213,6 +222,9 @@ class Trainings(TorchTrainings):
                 try:
                     loss = self._loss_fn(output, targets)
                 except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                    if self._lacks_units(output, targets):
+                        self.task, self.missing_units = "multi_class", True
+                        return
                     raise ValueError(
                         f"loss_fn cannot be called with outputs ({_described(output)}) and targets "
                         f"({_described(targets)}): {error}"
@@ -224,6 +236,13 @@ class Trainings(TorchTrainings):
                     "the loss does not depend on parameters of the model: an operation between them, such as argmax, "
                     "detach or torch.tensor(...), has no gradient"
                 )
+
+    def _lacks_units(self, output: Any, targets: Any) -> bool:
+        """True if targets are class numbers and there are too few outputs for them."""
+        if not isinstance(output, Tensor) or output.dim() != 2 or not isinstance(targets, Tensor) or targets.dim() != 1:
+            return False
+        is_class = not targets.is_floating_point() and type(self._loss_fn).__name__ in ("CrossEntropyLoss", "function")
+        return is_class and int(self.train_data.sample()[1].max()) >= output.shape[1]
 
     def contestant(self, number: int, actions: list[dict[str, Any]]) -> Contestant:
         return Contestant(self, number, actions)
@@ -263,6 +282,8 @@ class Trainings(TorchTrainings):
         facts = self.train_data.baseline(self.task or "", setup.loss_fn)
         if self._metric is not None:
             del facts["chance"]  # That of the accuracy says nothing about another metric.
+        if self.missing_units:
+            facts |= {"loss": "sparse_categorical_crossentropy", "from_logits": True}
         return {"task": self.task, "metric": self.metric_name, "batch_size": setup.batch_size, **facts}
 
     @torch.no_grad()

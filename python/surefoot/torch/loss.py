@@ -56,7 +56,7 @@ class LossCall:
     Attributes:
         loss: Name of the loss, such as ``"mse"``.
         from_logits: True if the loss expects logits.
-        task: ``"binary"``, ``"multi_class"`` or ``"regression"``; None if unknown.
+        task: ``"binary"``, ``"multi_class"``, ``"multi_label"`` or ``"regression"``; None if unknown.
         classes: Number of classes, if known.
         samples: Size of the first dimension of the targets.
         target_range: Smallest and largest target of a regression in this batch.
@@ -117,6 +117,8 @@ class LossCall:
                 self.task, self.classes = "binary", 2
             elif width > 1 and target.dim() == 2 and bool((rows.sum(1) == 1).all()):
                 self._classifies(int(width))
+            elif width > 1 and target.dim() == 2 and self.loss == "binary_crossentropy":
+                self.task, self.classes = "multi_label", int(width)
             return
         if self.loss == "binary_crossentropy":
             return

@@ -10,6 +10,7 @@ use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation};
 use crate::thresholds::{Rules, Thresholds};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use surefoot_stats::Summary;
 
 /// Number of blocks of a training with at least that many steps.
 pub(crate) const BLOCKS: u64 = 200;
@@ -41,6 +42,10 @@ pub struct Curve {
     peaks: RefCell<Vec<Peak>>,
     /// Step of the last observation.
     step: u64,
+    /// True if the last loss, or a weight after the last step, was NaN or infinite.
+    is_broken: bool,
+    /// True once an input was NaN or infinite.
+    has_broken_input: bool,
 }
 
 /// Best mean skill of `window` consecutive blocks among the first `seen`.
@@ -152,6 +157,8 @@ impl Curve {
             observed: 0,
             peaks: RefCell::default(),
             step: 0,
+            is_broken: false,
+            has_broken_input: facts.missing_inputs > 0,
         }
     }
 
@@ -159,6 +166,10 @@ impl Curve {
     pub(crate) fn push(&mut self, seen: &Observation, facts: &Facts) -> bool {
         self.step = seen.step;
         self.observed += 1;
+        let is_broken = |summary: &Summary| summary.nan + summary.inf > 0;
+        self.has_broken_input |= seen.input.as_ref().is_some_and(is_broken);
+        let mut weights = seen.layers.iter().filter_map(|layer| layer.weight.as_ref());
+        self.is_broken = !seen.loss.is_finite() || weights.any(is_broken);
         if let Some(rate) = seen.learning_rate.filter(|rate| !rate.is_nan()) {
             let highest = self.rate.map_or(rate, |(highest, _)| highest.max(rate));
             self.rate = Some((highest, rate));
@@ -177,7 +188,7 @@ impl Curve {
         open.top.add(seen.top_class_share);
         open.layers.resize(seen.layers.len().max(open.layers.len()), Default::default());
         for (means, layer) in open.layers.iter_mut().zip(&seen.layers) {
-            let rms = |s: &crate::Summary| s.l2 / (s.count.max(1) as f64).sqrt();
+            let rms = |s: &Summary| s.l2 / (s.count.max(1) as f64).sqrt();
             let values = [
                 layer.gradient.as_ref().map(|s| s.l2),
                 layer.gradient.as_ref().map(rms),
@@ -289,6 +300,17 @@ impl Curve {
     /// The step of the last observation.
     pub fn step(&self) -> u64 {
         self.step
+    }
+
+    /// Returns true if the last loss, or a weight after the last step, was NaN or infinite. Whatever
+    /// else is measured then is a consequence.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Returns true if any input so far was NaN or infinite.
+    pub fn has_broken_input(&self) -> bool {
+        self.has_broken_input
     }
 
     /// Measurements of the first observed steps.

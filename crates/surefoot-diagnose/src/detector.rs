@@ -62,7 +62,8 @@ pub trait Detector: Send {
         None
     }
 
-    /// Called after every block of steps, a two-hundredth of the training.
+    /// Called after every block of steps, a two-hundredth of the training, unless the loss or a weight is
+    /// NaN or infinite then.
     fn review(&mut self, _context: &Context<'_>) -> Option<Finding> {
         None
     }
@@ -72,7 +73,7 @@ pub trait Detector: Send {
         None
     }
 
-    /// Called once after the last step.
+    /// Called once after the last step, unless the loss or a weight is NaN or infinite then.
     fn finish(&mut self, _context: &Context<'_>) -> Option<Finding> {
         None
     }

@@ -5,7 +5,7 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::facts::Facts;
 use crate::finding::{Finding, Problem, Severity};
 use crate::observation::{Evaluation, LayerInfo, Observation};
-use crate::thresholds::Thresholds;
+use crate::thresholds::{Rules, Thresholds};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -175,9 +175,10 @@ impl Diagnosis {
         self.iterations += usize::from(iteration_ends);
         let checks =
             iteration_ends && self.iterations.is_multiple_of(self.thresholds.check_every.max(1));
+        let reviews = checks && !self.is_broken();
         self.call(|detector, context| {
             let found = detector.observe(seen, context);
-            found.or_else(|| checks.then(|| detector.review(context)).flatten())
+            found.or_else(|| reviews.then(|| detector.review(context)).flatten())
         });
         if checks {
             self.release();
@@ -197,9 +198,17 @@ impl Diagnosis {
     /// Ends a run whose steps are all done and returns the last findings.
     pub fn finish(&mut self) -> &[Finding] {
         let before = self.findings.len();
-        self.call(|detector, context| detector.finish(context));
+        if !self.is_broken() {
+            self.call(|detector, context| detector.finish(context));
+        }
         self.release();
         &self.findings[before..]
+    }
+
+    /// Returns true while values are NaN or infinite: what the curve shows then is a consequence, not
+    /// another problem. AutoTrainer's rules, as published, look at it all the same.
+    fn is_broken(&self) -> bool {
+        self.curve.is_broken() && self.thresholds.rules != Rules::AutoTrainer
     }
 
     /// Reports the findings that were held back, at the current step.

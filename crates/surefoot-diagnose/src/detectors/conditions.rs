@@ -73,11 +73,18 @@ fn best_skill(context: &Context<'_>) -> Option<f64> {
     Some(if good { 1.0 } else { best })
 }
 
+/// Returns true if NaN or infinite inputs were found, so that all other ones are a consequence.
+pub(super) fn has_broken_input(context: &Context<'_>) -> bool {
+    let off = context.thresholds.off.contains(&crate::Problem::ABNORMAL_DATA);
+    context.curve.has_broken_input() && !off
+}
+
 /// Returns true if the data, the output activation or the loss function explains the symptoms. Then
 /// those of gradients are a consequence and not reported.
 pub(super) fn has_plain_cause(context: &Context<'_>) -> bool {
     let off = |problem| context.thresholds.off.contains(&problem);
-    (abnormal_data::is_suspect(context) && !off(crate::Problem::ABNORMAL_DATA))
+    has_broken_input(context)
+        || (abnormal_data::is_suspect(context) && !off(crate::Problem::ABNORMAL_DATA))
         || (improper_output_activation::is_suspect(context.facts)
             && !off(crate::Problem::IMPROPER_OUTPUT_ACTIVATION))
         || (improper_loss::is_suspect(context.facts) && !off(crate::Problem::IMPROPER_LOSS))

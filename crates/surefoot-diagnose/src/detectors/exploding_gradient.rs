@@ -4,7 +4,7 @@ use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
-use crate::observation::Observation;
+use crate::observation::{LayerObservation, Observation};
 
 /// The gradient grows towards the first layers, or is NaN or infinite.
 ///
@@ -12,7 +12,9 @@ use crate::observation::Observation;
 /// some gradient is NaN, and `max(Acc) ≤ Θ`.
 ///
 /// Changed:
-/// - NaN and infinity are reported at once: no accuracy excuses them.
+/// - NaN and infinity are reported at once: no accuracy excuses them. But a loss of NaN has many causes:
+///   it counts only if something has grown before, such as the loss, the weights or their steps. Else
+///   it is just a [`NonFiniteLoss`](super::NonFiniteLoss).
 /// - Weights that are too large for their layer (a gain far above 1) make signal and gradient grow
 ///   layer by layer; where the run is behind, that is the same problem seen at its source, also
 ///   where activations that saturate hide it from the ratio.
@@ -23,12 +25,16 @@ pub struct ExplodingGradient {
     /// Number of consecutive steps with a gradient norm of NaN or infinity. Mixed precision skips
     /// single ones.
     overflowed: usize,
+    /// The first finite loss, and the last.
+    losses: Option<(f64, f64)>,
 }
 
 /// Gain above which weights are too large.
 const GAIN: f64 = 3.0;
 /// Multiple of the loss of random guessing that is out of range.
 const BEYOND: f64 = 20.0;
+/// Rise of the loss since the first step before it became NaN.
+const RISE: f64 = 3.0;
 
 impl Detector for ExplodingGradient {
     fn problem(&self) -> Problem {
@@ -44,8 +50,12 @@ impl Detector for ExplodingGradient {
         let nonfinite: u64 = gradients.map(|summary| summary.nan + summary.inf).sum();
         let overflow = seen.gradient_norm.is_some_and(|norm| !norm.is_finite());
         self.overflowed = if overflow { self.overflowed + 1 } else { 0 };
-        self.broken |=
-            nonfinite > 0 || !seen.loss.is_finite() || self.overflowed > context.thresholds.alpha;
+        if seen.loss.is_finite() {
+            self.losses = Some((self.losses.map_or(seen.loss, |(first, _)| first), seen.loss));
+        }
+        let grew = context.curve.is_broken() && self.has_grown(seen, context);
+        let overflows = !context.curve.is_broken() && nonfinite > 0;
+        self.broken |= grew || overflows || self.overflowed > context.thresholds.alpha;
         if !self.broken || conditions::has_plain_cause(context) {
             return None;
         }
@@ -146,6 +156,23 @@ impl Detector for ExplodingGradient {
                 .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
+    }
+}
+
+impl ExplodingGradient {
+    /// Returns true if values have grown before they became NaN, or are infinite.
+    fn has_grown(self, seen: &Observation, context: &Context<'_>) -> bool {
+        let infinite = |layer: &LayerObservation| {
+            let all = [layer.gradient, layer.weight, layer.output];
+            all.iter().flatten().any(|summary| summary.inf > 0)
+        };
+        let baseline = context.facts.baseline_loss.map_or(f64::INFINITY, |loss| BEYOND * loss);
+        let rose = |(first, last): (f64, f64)| last >= RISE * first || last >= baseline;
+        seen.loss.is_infinite()
+            || seen.layers.iter().any(infinite)
+            || self.losses.is_some_and(rose)
+            || conditions::largest_update(context).is_some_and(|it| it >= conditions::DESTRUCTIVE)
+            || conditions::gain(context).is_some_and(|gain| gain >= GAIN)
     }
 }
 

@@ -96,7 +96,8 @@ impl Detector for ImproperOutputActivation {
     }
 
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
-        if seen.loss.is_finite() { None } else { self.finding(context) }
+        let unexplained = !seen.loss.is_finite() && !conditions::has_broken_input(context);
+        if unexplained { self.finding(context) } else { None }
     }
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {

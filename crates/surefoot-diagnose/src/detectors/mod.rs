@@ -97,11 +97,12 @@ mod tests {
     use super::fixture::{Course, facts, gradient, with_output};
     use super::*;
     use crate::facts::{Facts, TaskKind};
-    use crate::finding::Problem;
+    use crate::finding::{Problem, Severity};
     use crate::layer::Activation;
     use crate::observation::Observation;
     use crate::thresholds::Thresholds;
     use std::collections::BTreeSet;
+    use surefoot_stats::Summary;
 
     #[test]
     fn no_two_detectors_look_for_the_same() {
@@ -178,6 +179,47 @@ mod tests {
             let rarely = Thresholds { check_every: 70, ..Thresholds::default() };
             assert!([Some(70), Some(140)].contains(&at(rarely)), "{problem} with check_every");
         }
+    }
+
+    /// The problems of a run of which a third has passed when every value becomes NaN.
+    fn problems_after_nan(change: impl Fn(u64, &mut Observation)) -> Vec<Problem> {
+        let nan = Summary { nan: 64, ..Summary::default() };
+        let mut course = Course::new(facts()).skill(|p| 1.5 * p);
+        course.change(|step, seen| {
+            if step >= 60 {
+                seen.loss = f64::NAN;
+                for layer in &mut seen.layers {
+                    (layer.gradient, layer.weight, layer.output) =
+                        (Some(nan), Some(nan), Some(nan));
+                }
+            }
+            change(step, seen);
+        });
+        let problems = course.run_all(all()).into_iter();
+        let problems = problems.filter(|finding| finding.severity == Severity::Problem);
+        problems.map(|finding| finding.problem).collect()
+    }
+
+    #[test]
+    fn nan_in_the_data_is_the_only_finding() {
+        let nan = Summary { nan: 1, ..Summary::default() };
+        let found = problems_after_nan(|step, seen| {
+            if step == 60 {
+                seen.input = Some(nan);
+            }
+        });
+        assert_eq!(found, [Problem::ABNORMAL_DATA]);
+    }
+
+    #[test]
+    fn nothing_is_derived_from_nan() {
+        assert_eq!(problems_after_nan(|_, _| {}), [Problem::NON_FINITE_LOSS]);
+        let after_growth = problems_after_nan(|step, seen| {
+            if step == 59 {
+                seen.loss *= 10.0;
+            }
+        });
+        assert_eq!(after_growth, [Problem::EXPLODING_GRADIENT, Problem::NON_FINITE_LOSS]);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! NaN or infinite loss.
 
-use super::shape;
+use super::{conditions, shape};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 use crate::observation::{Evaluation, Observation, Split};
 
 /// The loss of a step or of an evaluation is NaN or infinite. Names the first layer with such an
-/// output, if outputs were observed at that step.
+/// output, if outputs were observed at that step. If it follows from the data, only
+/// [`AbnormalData`](super::AbnormalData) is found.
 ///
 /// Some programs log a loss of NaN as 0. In a curve without a known baseline, a loss that is exactly 0
 /// from the start, or from one value to the next without having fallen before, is such a loss.
@@ -24,7 +25,7 @@ impl Detector for NonFiniteLoss {
     }
 
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
-        if seen.loss.is_finite() {
+        if seen.loss.is_finite() || conditions::has_broken_input(context) {
             return None;
         }
         let broken = |output: &crate::Summary| output.nan + output.inf > 0;
@@ -44,15 +45,15 @@ impl Detector for NonFiniteLoss {
         let finding = Finding::new(self.problem(), seen.step, message)
             .certain()
             .within(first.into_iter().collect())
-            .with(Measure::Loss, seen.loss, None);
-        Some(match seen.learning_rate {
-            Some(rate) => finding.with(Measure::LearningRate, rate, None),
-            None => finding,
-        })
+            .with(Measure::Loss, seen.loss, None)
+            .with_known(Measure::LearningRate, seen.learning_rate, None)
+            .with_known(Measure::LargestUpdateRatio, conditions::largest_update(context), None)
+            .with_known(Measure::InitialGain, conditions::gain(context), None);
+        Some(finding)
     }
 
     fn evaluate(&mut self, evaluation: &Evaluation, context: &Context<'_>) -> Option<Finding> {
-        if evaluation.loss.is_finite() {
+        if evaluation.loss.is_finite() || conditions::has_broken_input(context) {
             return None;
         }
         let message = format!("The {} loss is NaN or infinite.", evaluation.split);

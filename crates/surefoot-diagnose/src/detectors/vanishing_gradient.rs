@@ -3,7 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
-use crate::layer::Activation;
+use crate::layer::{Activation, LayerKind};
 use crate::measure::Measure;
 use crate::observation::{LayerInfo, Observation};
 
@@ -24,6 +24,8 @@ use crate::observation::{LayerInfo, Observation};
 ///   most.
 /// - Weights that are many times too small for their layers (a gain far below 1) are the same problem
 ///   seen at its source, as those too large are in [`ExplodingGradient`](super::ExplodingGradient).
+///   Later, less is enough in a network of many layers that is behind: what counts is by how much they
+///   shrink a signal together.
 /// - After steps that tore the weights out of shape, what gradients do is an effect of those; that
 ///   is [`OscillatingLoss`](super::OscillatingLoss).
 /// - Where only the norm of the whole gradient is known, it is exactly zero for several steps.
@@ -39,6 +41,10 @@ const LATE: f64 = 0.3;
 const SOON: f64 = 0.08;
 /// Gain below which weights are too small.
 const STARVING: f64 = 0.1;
+/// Share of the training after which weights that are less small count.
+const HALFWAY: f64 = 0.4;
+/// Gain below which they do, and what is left of a signal after all hidden layers.
+const WEAK: (f64, f64) = (0.45, 0.05);
 /// Largest growth of the first gradient over the reviewed blocks that still counts as vanishing.
 const GROWTH: f64 = 1.5;
 /// Loss below which a gradient of zero is no problem.
@@ -51,6 +57,19 @@ fn has_sigmoids(context: &Context<'_>) -> bool {
     };
     let layers = context.facts.layers[..hidden].iter();
     layers.filter(sigmoid).count() >= 2
+}
+
+/// Returns true if hidden layers with this gain shrink a signal to nearly nothing, no normalization
+/// restores it, and the run is behind.
+fn is_weakened(gain: f64, context: &Context<'_>) -> bool {
+    let (largest, left) = WEAK;
+    let hidden = conditions::weighted(context).len().saturating_sub(1);
+    let mut layers = context.facts.layers.iter();
+    gain <= largest
+        && gain.powi(hidden as i32) <= left
+        && context.has_run_for(HALFWAY)
+        && conditions::is_behind(context)
+        && !layers.any(|layer| layer.kind.is_norm() || layer.kind == LayerKind::Residual)
 }
 
 impl Detector for VanishingGradient {
@@ -86,7 +105,10 @@ impl Detector for VanishingGradient {
         {
             return None;
         }
-        if !conditions::has_learned_nothing(context)
+        let gain = conditions::gain(context);
+        let weakened = gain.filter(|gain| is_weakened(*gain, context));
+        let has_learned_nothing = conditions::has_learned_nothing(context);
+        if !(has_learned_nothing || weakened.is_some())
             || conditions::has_plain_cause(context)
             || conditions::was_destroyed_by_a_step(context)
             || conditions::normalizes_tiny_batches(context)
@@ -112,10 +134,12 @@ impl Detector for VanishingGradient {
             norm = norm.max(head.gradient?);
             course.push(head.gradient?);
         }
-        let vanishes = (norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2;
+        let vanishes = has_learned_nothing
+            && ((norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2);
         let (newest, oldest) = (course.first()?, course.last()?);
-        let gain = conditions::gain(context);
-        let starved = gain.filter(|gain| *gain <= STARVING && context.has_run_for(SOON));
+        let starves =
+            |gain: &f64| has_learned_nothing && *gain <= STARVING && context.has_run_for(SOON);
+        let starved = gain.filter(starves).or(weakened);
         if !(starved.is_some() || vanishes && *newest <= GROWTH * oldest) {
             return None;
         }
@@ -237,7 +261,10 @@ mod tests {
         };
         let found = course(0.0).run(VanishingGradient::default()).unwrap();
         assert!(found.message.contains("too small"), "{}", found.message);
-        assert_eq!(course(0.6).run(VanishingGradient::default()), None);
+        assert!(found.step < 40);
+        let late = course(0.6).run(VanishingGradient::default()).unwrap();
+        assert!(late.step >= 80, "{}", late.step);
+        assert_eq!(course(0.95).run(VanishingGradient::default()), None);
     }
 
     #[test]

@@ -74,6 +74,8 @@ open_names! {
         Embedding = "embedding",
         /// Table of vectors, one for each position.
         PositionEmbedding = "position_embedding",
+        /// Hides padded steps of a sequence.
+        Masking = "masking",
         /// Normalization over the batch.
         BatchNorm = "batch_norm",
         /// Normalization over the features.

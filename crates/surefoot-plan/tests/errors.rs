@@ -154,8 +154,8 @@ error: unknown layer `dens`
   |         ^^^^^^
   = note: expected one of: dense, conv1d, conv2d, max_pool1d, average_pool1d, max_pool2d,
           average_pool2d, global_max_pool, global_average_pool, flatten, reshape, dropout,
-          batch_norm, layer_norm, group_norm, embedding, position_embedding, simple_rnn, lstm, gru,
-          multi_head_attention, transformer, residual, activation
+          batch_norm, layer_norm, group_norm, embedding, position_embedding, masking, simple_rnn,
+          lstm, gru, multi_head_attention, transformer, residual, activation
   = help: did you mean `dense`?
 "#);
 }
@@ -210,8 +210,8 @@ error: missing key `layer`
   | ^^^^^^^^^
   = note: expected one of: dense, conv1d, conv2d, max_pool1d, average_pool1d, max_pool2d,
           average_pool2d, global_max_pool, global_average_pool, flatten, reshape, dropout,
-          batch_norm, layer_norm, group_norm, embedding, position_embedding, simple_rnn, lstm, gru,
-          multi_head_attention, transformer, residual, activation
+          batch_norm, layer_norm, group_norm, embedding, position_embedding, masking, simple_rnn,
+          lstm, gru, multi_head_attention, transformer, residual, activation
 "#);
 }
 

@@ -193,6 +193,55 @@ fn layers_agree_with_recorded_values() {
 }
 
 #[test]
+fn masked_padding_changes_nothing() {
+    // Two samples of three steps, and the same with padding at different places.
+    let plain = [[0.5, -0.2, 0.9, 0.0, 0.0, 0.7], [0.1, 0.4, -0.8, 0.3, 0.6, -0.5]];
+    let pad = [-1.0, -1.0];
+    let steps = |i: usize| -> Vec<&[f64]> { plain[i].chunks(2).collect() };
+    let [a, b] = [steps(0), steps(1)];
+    let padded = [
+        [&pad, a[0], &pad, a[1], a[2], &pad].concat(),
+        [b[0], b[1], b[2], &pad, &pad, &pad].concat(),
+    ];
+    let step = |model: &[Value], input: Vec<f64>| {
+        let case = Case::new(&serde_json::json!({
+            "name": "masked",
+            "model": model,
+            "loss": "mse",
+            "input_shape": [input.len() / 4, 2],
+            "input": input,
+            "weights": [],
+            "targets": { "values": [0.3, -0.6] },
+            "batch": 2,
+        }));
+        (case.step(2).0, case)
+    };
+    for cell in ["simple_rnn", "lstm", "gru"] {
+        for (sequences, bidirectional) in [(false, false), (false, true), (true, true)] {
+            let masking = serde_json::json!({ "layer": "masking", "mask_value": -1.0 });
+            let dense = serde_json::json!({ "layer": "dense", "units": 1 });
+            let recurrent = |return_sequences: bool| {
+                serde_json::json!({
+                    "layer": cell,
+                    "units": 3,
+                    "bidirectional": bidirectional,
+                    "return_sequences": return_sequences,
+                })
+            };
+            let mut model = vec![masking, recurrent(sequences)];
+            model.extend(sequences.then(|| recurrent(false)));
+            model.push(dense);
+            let (want, _) = step(&model[1..], plain.concat());
+            let (got, case) = step(&model, padded.concat());
+            case.near(cell, &[got.tally.loss as f32], &[want.tally.loss as f32]);
+            case.near(cell, &got.gradient, &want.gradient);
+            let unmasked = step(&model[1..], padded.concat()).0;
+            assert_ne!(unmasked.tally.loss, want.tally.loss, "padding matters without a mask");
+        }
+    }
+}
+
+#[test]
 fn shards_do_not_change_what_is_computed() {
     for case in &cases("layers") {
         let run = Case::new(case);

@@ -74,6 +74,16 @@ fn examples() -> Vec<(&'static str, String)> {
         }
     }
     all.push((TEXTS, format!("{embedding}{{ layer = \"gru\", units = 4, reset_after = false }}")));
+    // The background of an image is below zero, so whole steps of it are masked.
+    for cell in ["simple_rnn", "lstm", "gru"] {
+        let masked = format!(
+            "{{ layer = \"reshape\", target_shape = [27, 9] }}, \
+             {{ layer = \"activation\", activation = \"relu\" }}, {{ layer = \"masking\" }}, \
+             {{ layer = \"{cell}\", units = 4, return_sequences = true, bidirectional = true }}, \
+             {{ layer = \"{cell}\", units = 4 }}"
+        );
+        all.push((IMAGES, masked));
+    }
     for block in [
         "{ layer = \"position_embedding\" }, { layer = \"multi_head_attention\", num_heads = 2 }",
         "{ layer = \"transformer\", num_heads = 2, feed_forward = 6 }",

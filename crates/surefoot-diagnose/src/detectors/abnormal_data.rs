@@ -32,16 +32,17 @@ fn size(context: &Context<'_>) -> Option<f64> {
     let seen = context.curve.initial().input;
     let spread = context.facts.input_spread;
     match (seen, spread) {
-        // Symbols are numbered, not measured.
-        _ if reads_symbols(context) => None,
+        // Symbols are numbered, not measured, and padding may have any value.
+        _ if has_no_size(context) => None,
         (Some(seen), Some(spread)) => Some(seen.max(spread)),
         (seen, spread) => seen.or(spread),
     }
 }
 
-fn reads_symbols(context: &Context<'_>) -> bool {
+fn has_no_size(context: &Context<'_>) -> bool {
     let first = context.facts.layers.first();
-    first.is_some_and(|layer| layer.kind == LayerKind::Embedding)
+    let kinds = [LayerKind::Embedding, LayerKind::Masking];
+    first.is_some_and(|layer| kinds.contains(&layer.kind))
 }
 
 impl Detector for AbnormalData {

@@ -15,14 +15,8 @@ use crate::{Layer, Residual};
 const BIDIRECTIONAL: &str = "Bidirectional";
 
 /// Classes without a counterpart, and what to do about them.
-const ADVICE: [(&str, &str); 2] = [
-    (
-        "Masking",
-        "it hides steps from the layers after it, and there are no masks here; cut the sequences to \
-         one length without padding, or remove the layer, so that padding is read as data",
-    ),
-    ("Concatenate", "it joins branches; only two branches that an Add layer joins are supported"),
-];
+const ADVICE: [(&str, &str); 1] =
+    [("Concatenate", "it joins branches; only two branches that an Add layer joins are supported")];
 
 /// Translates the layers of a chain, one for each node.
 pub(super) fn convert(
@@ -304,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn masking_is_refused_with_advice() {
-        let message = one("Masking", json!({"name": "pad", "mask_value": 0.0})).unwrap_err();
-        assert!(message.contains("layer `pad`"), "{message}");
-        assert!(message.contains("remove the layer"), "{message}");
+    fn masking_keeps_its_value() {
+        let (layer, _) = one("Masking", json!({"name": "pad", "mask_value": -1.0})).unwrap();
+        let masking = crate::Masking { name: Some("pad".to_owned()), mask_value: -1.0 };
+        assert_eq!(layer, Layer::Masking(masking));
     }
 
     #[test]

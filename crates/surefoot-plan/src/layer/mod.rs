@@ -20,6 +20,7 @@ mod group_norm;
 mod gru;
 mod layer_norm;
 mod lstm;
+mod masking;
 mod multi_head_attention;
 mod padding;
 mod pool1d;
@@ -172,6 +173,7 @@ layers! {
         GroupNorm("group_norm", ["group_normalization"], ["GroupNormalization"]);
     embedding::Embedding => Embedding("embedding", [], ["Embedding"]);
     position_embedding::PositionEmbedding => PositionEmbedding("position_embedding", [], []);
+    masking::Masking => Masking("masking", [], ["Masking"]);
     simple_rnn::SimpleRnn => SimpleRnn("simple_rnn", [], ["SimpleRNN"]);
     lstm::Lstm => Lstm("lstm", [], ["LSTM"]);
     gru::Gru => Gru("gru", [], ["GRU"]);
@@ -263,6 +265,19 @@ impl Layer {
     /// recurrence and must not be replaced by a separate layer.
     pub fn is_recurrent(&self) -> bool {
         self.role() == Role::Recurrent
+    }
+
+    /// True for layers after which hidden steps of a sequence stay hidden.
+    pub(crate) fn keeps_mask(&self) -> bool {
+        let by_step = matches!(
+            self,
+            Self::Masking(_)
+                | Self::Dense(_)
+                | Self::Dropout(_)
+                | Self::Activation(_)
+                | Self::LayerNorm(_)
+        );
+        by_step || self.is_recurrent()
     }
 
     /// True for normalization layers.

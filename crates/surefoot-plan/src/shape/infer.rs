@@ -16,13 +16,22 @@ pub fn infer(
 ) -> Result<Vec<LayerShape>, ShapeError> {
     let mut walk = Walk::default();
     walk.list(layers, "", (&mut Vec::new(), 0), input.to_vec(), integers)?;
-    Ok(walk.shapes)
+    match walk.shapes.last() {
+        Some(last) if walk.is_masked => {
+            let open = Mismatch::new("it returns hidden steps")
+                .help("end the sequence with a recurrent layer without `return_sequences`");
+            Err(open.at(&last.path, &last.name, &last.input))
+        }
+        _ => Ok(walk.shapes),
+    }
 }
 
 #[derive(Default)]
 struct Walk {
     namer: Namer,
     shapes: Vec<LayerShape>,
+    /// True if a masking layer hides steps of the current value.
+    is_masked: bool,
 }
 
 impl Walk {
@@ -52,9 +61,16 @@ impl Walk {
                 branch = Residual::check_branch(&input, shortcut.as_deref(), &output)
                     .map(|()| Some(output));
             }
+            let is_masked = self.is_masked;
             let output = branch
                 .and_then(|branch| match input.is_empty() {
                     true => Err(Mismatch::new("it needs at least one dimension")),
+                    false if is_masked && !layer.keeps_mask() => {
+                        Err(Mismatch::new("it cannot skip hidden steps").help(
+                            "put a recurrent layer without `return_sequences` between it and the \
+                             `masking` layer, or remove that layer, so that padding is read as data",
+                        ))
+                    }
                     false => {
                         let mut output = layer.output(Input { shape: &input, integers })?;
                         output.shape = branch.unwrap_or(output.shape);
@@ -63,6 +79,8 @@ impl Walk {
                 })
                 .map_err(|mismatch| mismatch.at(path, &name, &input))?;
             integers &= layer.role() == Role::Reshape;
+            let hides = is_masked || matches!(layer, Layer::Masking(_));
+            self.is_masked = hides && output.shape.len() > 1;
             self.shapes.push(LayerShape {
                 name,
                 kind: layer.kind(),

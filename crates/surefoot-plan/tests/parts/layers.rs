@@ -167,6 +167,8 @@ fn small() -> BoxedStrategy<Layer> {
         (name(), initializer()).prop_map(|(name, initializer)| Layer::PositionEmbedding(
             PositionEmbedding { name, initializer }
         )),
+        (name(), positive())
+            .prop_map(|(name, mask_value)| Layer::Masking(Masking { name, mask_value })),
     ]
     .boxed()
 }

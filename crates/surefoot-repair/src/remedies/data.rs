@@ -25,6 +25,9 @@ impl Remedy for InputData {
         if first.is_some_and(|layer| layer.kind == LayerKind::Embedding) {
             return Err("the inputs are symbols, which cannot be scaled".to_owned());
         }
+        if first.is_some_and(|layer| layer.kind == LayerKind::Masking) {
+            return Err("scaled padding would no longer be masked".to_owned());
+        }
         let normalize = |outliers| vec![Action::NormalizeData { outliers }];
         // Outliers may be what matters, so the last variant keeps them.
         let mut variants = vec![normalize(Outliers::Clip), normalize(Outliers::Keep)];

@@ -132,7 +132,13 @@ def group_norm(x, groups, gamma, beta, epsilon):
     return affine(F.group_norm(x.movedim(-1, 1), groups, eps=epsilon).movedim(1, -1), gamma, beta)
 
 
-def recurrent(x, arrays, cell, activation, gates, reset_after, returns_sequences):
+def masking(x, value):
+    """Steps of padding set to 0, and a mask that is True at all others."""
+    mask = (x != value).any(-1, keepdim=True)
+    return x * mask, mask
+
+
+def recurrent(x, arrays, cell, activation, gates, reset_after, returns_sequences, mask=None):
     """A recurrent layer; `arrays` has kernel, recurrent kernel and bias of each direction."""
     outputs = []
     for index, (kernel, recurrent_kernel, bias) in enumerate(arrays):
@@ -145,6 +151,7 @@ def recurrent(x, arrays, cell, activation, gates, reset_after, returns_sequences
         steps = range(x.shape[1])
         for step in reversed(steps) if index else steps:
             now = inputs[:, step]
+            before = hidden, memory
             if cell == "simple":
                 hidden = activate(now + hidden @ recurrent_kernel, *activation)
             elif cell == "lstm":
@@ -162,6 +169,8 @@ def recurrent(x, arrays, cell, activation, gates, reset_after, returns_sequences
                     z, r = activate(z + hidden @ zk, *gates), activate(r + hidden @ rk, *gates)
                     h = activate(h + (r * hidden) @ hk, *activation)
                 hidden = z * hidden + (1 - z) * h
+            if mask is not None:
+                hidden, memory = (torch.where(mask[:, step], *it) for it in zip((hidden, memory), before))
             states.append(hidden)
         if returns_sequences:
             outputs.append(torch.stack(states[::-1] if index else states, dim=1))

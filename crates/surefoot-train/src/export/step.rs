@@ -50,6 +50,10 @@ pub(super) enum Step {
     PositionEmbedding {
         table: String,
     },
+    /// Hides the steps in which every feature is `value` from recurrent layers, and sets them to 0.
+    Masking {
+        value: f32,
+    },
     Recurrent(Recurrent),
     Attention(Attention),
     Activate(Activation),
@@ -84,6 +88,8 @@ pub(super) struct Recurrent {
     pub(super) has_bias: bool,
     pub(super) returns_sequences: bool,
     pub(super) is_bidirectional: bool,
+    /// True if steps are hidden.
+    pub(super) is_masked: bool,
 }
 
 impl Recurrent {
@@ -111,6 +117,7 @@ pub(super) fn steps(predictor: &Predictor) -> Vec<(Step, Vec<usize>)> {
         names: names.collect(),
         layers: predictor.layers().into_iter(),
         shape: predictor.preprocessing().input_shape.clone(),
+        is_masked: false,
         steps: Vec::new(),
     };
     reader.layers(&predictor.plan().model);
@@ -124,6 +131,8 @@ struct Reader {
     layers: std::vec::IntoIter<LayerInfo>,
     /// Shape of the current value.
     shape: Vec<usize>,
+    /// True if steps of the current value are hidden.
+    is_masked: bool,
     steps: Vec<(Step, Vec<usize>)>,
 }
 
@@ -193,6 +202,10 @@ impl Reader {
             }
             Layer::PositionEmbedding(_) => {
                 self.push(Step::PositionEmbedding { table: format!("{name}.embeddings") });
+            }
+            Layer::Masking(l) => {
+                self.is_masked = true;
+                self.push(Step::Masking { value: l.mask_value as f32 });
             }
             Layer::SimpleRnn(l) => {
                 let activations = [l.activation, l.activation];
@@ -300,7 +313,9 @@ impl Reader {
             has_bias,
             returns_sequences,
             is_bidirectional,
+            is_masked: self.is_masked,
         }));
+        self.is_masked &= returns_sequences;
     }
 
     fn attention(&mut self, prefix: &str, heads: usize, key_dim: usize) {

@@ -62,6 +62,7 @@ pub(super) fn module(predictor: &Predictor, weights: &str) -> String {
                 kept -= 1;
                 format!("x = x + kept_{}", kept + 1)
             }
+            Step::Masking { value } => format!("x, mask = masking(x, {value:?})"),
             other => format!("x = {}", expression(other)),
         };
         let _ = writeln!(text, "        {line}");
@@ -125,12 +126,13 @@ fn expression(step: &Step) -> String {
                 Cell::Gru { reset_after } => ("gru", reset_after),
             };
             format!(
-                "recurrent(x, {}, \"{cell}\", ({}), ({}), {}, {})",
+                "recurrent(x, {}, \"{cell}\", ({}), ({}), {}, {}{})",
                 list(arrays),
                 activation(layer.activation),
                 activation(layer.gates),
                 boolean(reset_after),
                 boolean(layer.returns_sequences),
+                if layer.is_masked { ", mask" } else { "" },
             )
         }
         Step::Attention(layer) => {
@@ -143,7 +145,7 @@ fn expression(step: &Step) -> String {
             format!("attention(x, {heads}, {key_dim}, {})", projections.join(", "))
         }
         Step::Activate(function) => format!("activate(x, {})", activation(*function)),
-        Step::Fork | Step::Swap | Step::Join => "x".to_owned(),
+        Step::Masking { .. } | Step::Fork | Step::Swap | Step::Join => "x".to_owned(),
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod attention;
 pub(crate) mod conv;
 pub(crate) mod dense;
 pub(crate) mod embedding;
+pub(crate) mod masking;
 pub(crate) mod norm;
 pub(crate) mod pool;
 pub(crate) mod recurrent;
@@ -99,6 +100,8 @@ pub(crate) struct Pass<'a, B: Compute> {
     pub(crate) device: &'a B::Device,
     tape: Vec<Kept<B>>,
     skips: Vec<Tensor<B>>,
+    /// `[batch, steps, 1]`: 0 for the steps that the last masking layer hides, 1 for others.
+    pub(crate) mask: Option<Tensor<B>>,
 }
 
 impl<'a, B: Compute> Pass<'a, B> {
@@ -110,6 +113,7 @@ impl<'a, B: Compute> Pass<'a, B> {
             device,
             tape: Vec::new(),
             skips: Vec::new(),
+            mask: None,
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Recurrent {
     /// Of the gates; unused by the simple cell.
     pub(crate) recurrent_activation: Activation,
     pub(crate) return_sequences: bool,
+    /// True if a masking layer hides steps: at these the state stays as it is.
+    pub(crate) masked: bool,
     /// True if an earlier stage has parameters.
     pub(crate) with_input_gradient: bool,
     /// One, or two whose outputs are concatenated.
@@ -121,13 +123,23 @@ impl Recurrent {
         let mut hidden = Tensor::zeros(&[batch, self.units], pass.device);
         let mut cell = hidden.clone();
         let mut states = Vec::with_capacity(steps);
+        let mask = pass.mask.clone().filter(|_| self.masked);
         for i in 0..steps {
             let t = if direction.backwards { steps - 1 - i } else { i };
             let input = inputs.slice(0, t, 1).reshape(&[batch, width]);
             let step =
                 Step { layer: self, recurrent, turned: recurrent, state_bias: state_bias.as_ref() };
+            let before = mask.as_ref().map(|_| (hidden.clone(), cell.clone()));
             hidden = step.forward(input, hidden, &mut cell, pass);
+            if let (Some(mask), Some(before)) = (&mask, before) {
+                let here = Here::new(mask, t);
+                hidden = here.data(hidden).add(&here.padding(before.0));
+                cell = here.data(cell).add(&here.padding(before.1));
+            }
             states.push(hidden.clone());
+        }
+        if let Some(mask) = &mask {
+            pass.keep(mask);
         }
         if direction.backwards {
             states.reverse();
@@ -146,6 +158,7 @@ impl Recurrent {
         direction: Direction,
         pass: &mut Pass<'_, B>,
     ) -> Tensor<B> {
+        let mask = self.masked.then(|| pass.take());
         let batch = gradient.shape()[0];
         let width = self.gates() * self.units;
         let recurrent = pass.parameter(direction.recurrent_kernel);
@@ -165,8 +178,18 @@ impl Recurrent {
             if let Some(by_step) = &by_step {
                 d_hidden = d_hidden.add(&by_step.slice(0, t, 1).reshape(&[batch, self.units]));
             }
+            // What goes around the step, where it is hidden.
+            let mut around = None;
+            if let Some(mask) = &mask {
+                let here = Here::new(mask, t);
+                around = Some((here.padding(d_hidden.clone()), here.padding(d_cell.clone())));
+                (d_hidden, d_cell) = (here.data(d_hidden), here.data(d_cell));
+            }
             let d_input;
             (d_input, d_hidden) = step.backward(d_hidden, &mut d_cell, &mut products, pass);
+            if let Some(around) = around {
+                (d_hidden, d_cell) = (d_hidden.add(&around.0), d_cell.add(&around.1));
+            }
             d_inputs.push(d_input);
         }
         if !direction.backwards {
@@ -195,6 +218,26 @@ impl Recurrent {
             .matmul(&pass.parameter(direction.kernel).clone().transpose())
             .reshape(&[steps, batch, features])
             .permute(&[1, 0, 2])
+    }
+}
+
+/// The mask of one step, `[batch, 1]`.
+struct Here<B: Compute>(Tensor<B>);
+
+impl<B: Compute> Here<B> {
+    fn new(mask: &Tensor<B>, step: usize) -> Self {
+        let batch = mask.shape()[0];
+        Self(mask.slice(1, step, 1).reshape(&[batch, 1]))
+    }
+
+    /// The rows of the samples that have data at the step; zero for others.
+    fn data(&self, x: Tensor<B>) -> Tensor<B> {
+        x.mul(&self.0)
+    }
+
+    /// The rows of the samples that have padding at the step; zero for others.
+    fn padding(&self, x: Tensor<B>) -> Tensor<B> {
+        x.mul(&self.0.clone().neg().add_scalar(1.0))
     }
 }
 

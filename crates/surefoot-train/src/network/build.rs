@@ -7,6 +7,7 @@ use crate::compute::Compute;
 use crate::initialize::{Fans, site};
 use crate::layer::dense::Dense;
 use crate::layer::embedding::{Embedding, PositionEmbedding};
+use crate::layer::masking::Masking;
 use crate::layer::norm::{Affine, BatchNorm, GroupNorm, LayerNorm};
 use crate::layer::pool::Summary;
 use crate::layer::recurrent::Cell;
@@ -26,6 +27,8 @@ pub(super) struct Builder<B: Compute> {
     pub(super) names: std::vec::IntoIter<String>,
     /// The shape after the stages so far, channels last.
     pub(super) shape: Vec<usize>,
+    /// True if a masking layer hides steps of the current value.
+    pub(super) masked: bool,
 }
 
 impl<B: Compute> Builder<B> {
@@ -314,6 +317,10 @@ impl<B: Compute> Builder<B> {
                 );
                 self.network.work -= (steps * features * self.positions()) as u64;
                 self.stage(PositionEmbedding { table });
+            }
+            Layer::Masking(l) => {
+                self.masked = true;
+                self.stage(Masking { value: l.mask_value as f32 });
             }
             Layer::SimpleRnn(l) => {
                 return self.recurrent(

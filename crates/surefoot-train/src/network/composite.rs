@@ -142,9 +142,11 @@ impl<B: Compute> Builder<B> {
             activation: plan.activation,
             recurrent_activation: plan.recurrent_activation,
             return_sequences: plan.return_sequences,
+            masked: self.masked,
             with_input_gradient: frame.first > 0,
             directions,
         });
+        self.masked &= plan.return_sequences;
         self.shape = if plan.return_sequences { vec![steps, outputs] } else { vec![outputs] };
         Some(Units::Columns(width))
     }

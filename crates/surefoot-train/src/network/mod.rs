@@ -64,6 +64,7 @@ impl<B: Compute> Network<B> {
             },
             names: layer_names(layers).into_iter(),
             shape: input.to_vec(),
+            masked: false,
         };
         builder.layers(layers);
         let mut network = builder.network;

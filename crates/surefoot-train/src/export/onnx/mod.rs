@@ -20,7 +20,12 @@ const FORMAT: i64 = 8;
 /// The file of a model. Its input is `samples`, its output `outputs`.
 pub(super) fn file(predictor: &Predictor) -> Vec<u8> {
     let preprocessing = predictor.preprocessing();
-    let mut writer = Writer { graph: Builder::new(), x: "samples".to_owned(), kept: Vec::new() };
+    let mut writer = Writer {
+        graph: Builder::new(),
+        x: "samples".to_owned(),
+        kept: Vec::new(),
+        mask: String::new(),
+    };
     for weight in predictor.weights() {
         let name = format!("{}.{}", weight.layer, weight.name);
         writer.graph.array(&name, &weight.shape, &weight.values);
@@ -63,6 +68,8 @@ struct Writer {
     x: String,
     /// Values that a [`Step::Join`] adds.
     kept: Vec<String>,
+    /// Name of the mask of the last [`Step::Masking`]: 0 for hidden steps, 1 for others.
+    mask: String,
 }
 
 impl Writer {
@@ -165,6 +172,7 @@ impl Writer {
                 self.x = self.graph.apply("Gather", &[table, &self.x]);
             }
             Step::PositionEmbedding { table } => self.apply("Add", table),
+            Step::Masking { value } => self.masking(*value),
             Step::Recurrent(layer) => self.recurrent(layer),
             Step::Attention(layer) => self.attention(layer),
             Step::Activate(activation) => self.x = self.activate(&self.x.clone(), *activation),

@@ -5,6 +5,17 @@ use super::Writer;
 use super::proto::{Attribute, Element, tensor};
 
 impl Writer {
+    pub(super) fn masking(&mut self, value: f32) {
+        let value = self.graph.number(f64::from(value));
+        let padding = self.graph.apply("Equal", &[&self.x, &value]);
+        let data = self.graph.apply("Not", &[&padding]);
+        let float = vec![Attribute::int("to", Element::F32 as i64)];
+        let data = self.graph.node("Cast", &[&data], float);
+        self.mask = self.graph.node("ReduceMax", &[&data], vec![Attribute::ints("axes", [-1])]);
+        let mask = self.mask.clone();
+        self.apply("Mul", &mask);
+    }
+
     pub(super) fn recurrent(&mut self, layer: &Recurrent) {
         let x = self.x.clone();
         let mut outputs = Vec::new();
@@ -38,26 +49,48 @@ impl Writer {
         self.graph.begin_body();
         let now = self.graph.name();
         let before: Vec<String> = (0..states).map(|_| self.graph.name()).collect();
-        let after = self.cell(layer, &now, &before, &recurrent, state_bias.as_deref());
+        let mut after = self.cell(layer, &now, &before, &recurrent, state_bias.as_deref());
+        let mut read = vec![now];
+        if layer.is_masked {
+            let mask = self.graph.name();
+            after = self.unless_hidden(&mask, &after, &before);
+            read.push(mask);
+        }
         let seen = self.graph.apply("Identity", &[&after[0]]);
-        let inputs: Vec<&str> = before.iter().map(String::as_str).chain([now.as_str()]).collect();
+        let inputs: Vec<&str> = before.iter().chain(&read).map(String::as_str).collect();
         let results: Vec<&str> = after.iter().map(String::as_str).chain([seen.as_str()]).collect();
         let body = self.graph.end_body(&inputs, &results);
 
         let backward = i64::from(is_backward);
         let attributes = vec![
             Attribute::graph("body", &body),
-            Attribute::int("num_scan_inputs", 1),
-            Attribute::ints("scan_input_axes", [1]),
+            Attribute::int("num_scan_inputs", read.len() as i64),
+            Attribute::ints("scan_input_axes", read.iter().map(|_| 1)),
             Attribute::ints("scan_output_axes", [1]),
-            Attribute::ints("scan_input_directions", [backward]),
+            Attribute::ints("scan_input_directions", read.iter().map(|_| backward)),
             Attribute::ints("scan_output_directions", [backward]),
         ];
         let mut inputs = vec![zeros.as_str(); states];
         inputs.push(&self.x);
+        if layer.is_masked {
+            inputs.push(&self.mask);
+        }
         let outputs = self.graph.nodes("Scan", &inputs, states + 1, attributes);
         let output = if layer.returns_sequences { states } else { 0 };
         outputs[output].clone()
+    }
+
+    /// The states after a step, or those before it where the step is hidden.
+    fn unless_hidden(&mut self, mask: &str, after: &[String], before: &[String]) -> Vec<String> {
+        let one = self.graph.number(1.0);
+        let hidden = self.graph.apply("Sub", &[&one, mask]);
+        let states = after.iter().zip(before);
+        let either = states.map(|(after, before)| {
+            let new = self.graph.apply("Mul", &[after, mask]);
+            let old = self.graph.apply("Mul", &[before, &hidden]);
+            self.graph.apply("Add", &[&new, &old])
+        });
+        either.collect()
     }
 
     /// The state before the first step.

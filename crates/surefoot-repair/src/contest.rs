@@ -22,6 +22,10 @@ const CHECK: f64 = 0.35;
 const SYNC_EVERY: f64 = 0.15;
 /// Skill at which one attempt that is not better is enough to call the training as given normal.
 const LEARNED_WELL: f64 = 0.8;
+/// Skill at the end from which on the training as given needs no repair.
+const EXCELLENT: f64 = 0.9;
+/// Attempts without a problem that are not better if the data do not contain more to learn.
+const FUTILE: u32 = 2;
 /// Steps of all ended attempts after which no further one is started, as a multiple of those of the
 /// training as given.
 const BUDGET: f64 = 12.0;
@@ -144,6 +148,7 @@ pub fn contest<S: Subject, T: AttemptTrainer<S>>(
         deferred: Vec::new(),
         steps: 0.0,
         completed: 0,
+        flawless: 0,
         repaired: false,
         best: None,
     };
@@ -168,6 +173,8 @@ struct Contest<'a, S, T> {
     steps: f64,
     /// Number of attempts that were trained to their end.
     completed: u32,
+    /// Those of them without a problem.
+    flawless: u32,
     /// True once an attempt beats the training as given.
     repaired: bool,
     /// The best of all ended attempts.
@@ -180,9 +187,13 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
             || self.steps >= self.budget
             || self.trainer.is_declined()
             || self.trainer.is_interrupted()
-            || self.original.is_unbeatable(self.samples)
             || self.original_is_fine())
         {
+            // Before its end it may still lose what it has learned.
+            if self.original.is_unbeatable(self.samples) && self.original_runs() {
+                self.train(&[(ORIGINAL, 1.0)])?;
+                continue;
+            }
             // Attempts without a problem are trained further before remedies are tried in variants.
             let untried = self.search.has_untried_remedy();
             let mut deferred = if untried { None } else { self.take_deferred(false) };
@@ -218,7 +229,11 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
             Some((number, standing)) if self.beats_original(standing) => {
                 ContestResult::Repaired(*number)
             }
-            _ if self.original.has_learned() => ContestResult::Dismissed,
+            _ if self.original.has_learned(self.samples) => ContestResult::Dismissed,
+            // Sound trainings do not learn more from these data.
+            _ if self.original.has_learned_a_little() && self.flawless >= FUTILE => {
+                ContestResult::Dismissed
+            }
             _ => ContestResult::Failed,
         })
     }
@@ -227,16 +242,21 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
         !self.given_up && !self.original.is_over()
     }
 
-    /// Returns true if the original has ended well and attempts that were trained to their end did
-    /// not beat it.
+    /// Returns true if the original has ended so well that nothing can be better, or attempts that were
+    /// trained to their end did not beat it.
     fn original_is_fine(&self) -> bool {
+        if self.original.has_ended_well(EXCELLENT, self.samples) {
+            return true;
+        }
         let enough = if self.original.best_skill() >= LEARNED_WELL { 1 } else { 2 };
-        self.original.has_learned() && self.completed >= enough
+        self.original.has_learned(self.samples) && self.completed >= enough
     }
 
-    /// Returns true if `attempt` is better than the result that the original has reached so far.
+    /// Returns true if `attempt` is better than the result that the original has reached so far, and
+    /// that is not excellent.
     fn beats_original(&self, attempt: &Standing) -> bool {
-        attempt.is_improved(&self.original, self.samples)
+        !self.original.has_ended_well(EXCELLENT, self.samples)
+            && attempt.is_improved(&self.original, self.samples)
     }
 
     fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, T::Error> {
@@ -330,6 +350,8 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
             self.give_up_original(&standing)?;
         }
         self.completed += u32::from(standing.finished);
+        self.flawless += u32::from(standing.finished && standing.problem.is_none());
+        self.reconsider_original(&standing)?;
         let attempt = result(&proposal, &standing);
         self.repaired = standing.finished && self.beats_original(&standing);
         if self.repaired {
@@ -354,18 +376,31 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
 
     /// Gives the original up if `attempt` is better already and it cannot catch up.
     fn give_up_original(&mut self, attempt: &Standing) -> Result<(), T::Error> {
-        let original = &self.original;
-        let (Some(skills), Some(skill)) = (&original.skills, attempt.steady_skill) else {
-            return Ok(());
-        };
         if self.original_runs()
             && self.beats_original(attempt)
-            && cannot_reach(skill, skills, original.planned_blocks)
+            && attempt.steady_skill.is_some_and(|skill| self.original_cannot_reach(skill))
         {
             self.given_up = true;
             self.trainer.give_up_original()?;
         }
         Ok(())
+    }
+
+    /// Trains the original to its end after all if it might have reached what `attempt` has in the end:
+    /// a training may promise more than its model is worth on other samples.
+    fn reconsider_original(&mut self, attempt: &Standing) -> Result<(), T::Error> {
+        if self.given_up && !self.original_cannot_reach(attempt.best_skill()) {
+            self.given_up = false;
+            if self.original_runs() {
+                self.train(&[(ORIGINAL, 1.0)])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn original_cannot_reach(&self, skill: f64) -> bool {
+        let skills = self.original.skills.as_ref();
+        skills.is_some_and(|skills| cannot_reach(skill, skills, self.original.planned_blocks))
     }
 
     /// Ends an attempt, and keeps its standing if it is the best so far.

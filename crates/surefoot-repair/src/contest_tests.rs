@@ -114,6 +114,13 @@ fn an_attempt_below_the_end_of_the_original_is_never_a_repair() {
 }
 
 #[test]
+fn an_original_that_ends_well_needs_no_repair() {
+    let mut track = Track::new(&[(ORIGINAL, 0.96), (1, 1.0)]);
+    assert_eq!(compete(&mut track, false), ContestResult::Dismissed);
+    assert_eq!(track.shares[&ORIGINAL], 1.0);
+}
+
+#[test]
 fn a_certain_problem_ends_the_original() {
     let mut track = Track::new(&[(ORIGINAL, 0.97), (1, 0.9)]);
     assert_eq!(compete(&mut track, true), ContestResult::Repaired(1));

@@ -11,6 +11,10 @@ use surefoot_diagnose::{Finding, Measure, Problem};
 /// [`RepairConfig::published`] it is the paper's, without them.
 pub fn order(finding: &Finding, config: &RepairConfig) -> Vec<String> {
     let mut ids = if config.published { Vec::new() } else { by_evidence(finding) };
+    // Large targets explain large steps and losses.
+    if !ids.is_empty() && by_problem(&finding.problem).contains(&"scale_targets") {
+        ids.insert(0, "scale_targets");
+    }
     let all = match config.published {
         true => published(&finding.problem),
         false => by_problem(&finding.problem),
@@ -145,7 +149,8 @@ mod tests {
             ["learning_rate", "optimizer", "activation"]
         );
         let huge = found(Problem::EXPLODING_GRADIENT).with(Measure::InitialGain, 9.0, None);
-        assert_eq!(order(&huge, &RepairConfig::default())[0], "initializer");
+        let ids = order(&huge, &RepairConfig::default());
+        assert_eq!(ids[..2], ["scale_targets", "initializer"]);
     }
 
     #[test]

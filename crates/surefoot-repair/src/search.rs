@@ -28,6 +28,9 @@ const PLAN_FAULTS: [Problem; 5] = [
     Problem::IMPROPER_LOSS,
 ];
 
+/// Remedies that change the data and not the training.
+const DATA_REMEDIES: [&str; 2] = ["normalize_data", "scale_targets"];
+
 /// Options of a [`RepairSearch`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepairConfig {
@@ -305,12 +308,15 @@ impl<S: Subject> RepairSearch<S> {
     }
 
     /// Reports an attempt that is not a repair. A new problem opens a branch. So does an attempt that
-    /// repaired a fault of the plan and still learned nothing: it is too slow.
+    /// repaired a fault of the plan or scaled its data and still learned too little: it is too slow.
     pub fn report_problem(&mut self, attempt: &AttemptResult<S>) {
         let answered = &attempt.proposal.finding.problem;
+        let last = attempt.proposal.remedies.last();
+        let scales = last.is_some_and(|id| DATA_REMEDIES.contains(&id.as_str()));
+        let repairs_fault = PLAN_FAULTS.contains(answered) || scales;
         match &attempt.finding {
             Some(found) if found.problem != *answered => self.open_branch(attempt),
-            None if PLAN_FAULTS.contains(answered) && !self.config.published => {
+            None if repairs_fault && !self.config.published => {
                 let (step, message) =
                     (attempt.proposal.finding.step, "The attempt learned too little.");
                 let finding = Finding::new(Problem::SLOW_CONVERGENCE, step, message);

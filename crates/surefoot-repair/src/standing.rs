@@ -8,6 +8,10 @@ const SOME_SKILL: f64 = 0.2;
 const LEARNED: f64 = 0.15;
 /// Skill that a run may have lost since its best epoch and still have ended well.
 const LOST: f64 = 0.2;
+/// Standard errors by which the best of many epochs exceeds the others by luck.
+const LUCK: f64 = 2.0;
+/// Smallest gain of skill that is worth a change.
+const WORTH: f64 = 0.02;
 /// Number of evaluations whose median is the end of a run.
 const LAST: usize = 3;
 
@@ -96,18 +100,27 @@ impl Standing {
 
     /// Returns true if it was trained to its end and its best model has learned in spite of a likely
     /// problem, and kept it.
-    pub(crate) fn has_learned(&self) -> bool {
-        self.finished && self.best_skill() >= LEARNED && !self.has_lost_skill()
+    pub(crate) fn has_learned(&self, samples: usize) -> bool {
+        self.finished && self.best_skill() >= LEARNED && !self.has_lost_skill(samples)
+    }
+
+    /// Returns true if it was trained to its end, has learned its training data to some extent, and is
+    /// better than a constant prediction on others: the data may not contain more.
+    pub(crate) fn has_learned_a_little(&self) -> bool {
+        let fits = self.steady_skill.is_some_and(|skill| skill >= LEARNED);
+        self.finished && fits && self.best_skill() > 0.0 && self.end_skill() > 0.0
     }
 
     /// Returns true if it was trained to its end, has at least this skill there, and has lost little
-    /// since its best epoch.
-    pub fn has_ended_well(&self, least: f64) -> bool {
-        self.finished && self.end_skill() >= least && !self.has_lost_skill()
+    /// since its best epoch, as measured on `samples` validation samples.
+    pub fn has_ended_well(&self, least: f64, samples: usize) -> bool {
+        self.finished && self.end_skill() >= least && !self.has_lost_skill(samples)
     }
 
-    fn has_lost_skill(&self) -> bool {
-        self.best_skill() - self.end_skill() >= LOST
+    fn has_lost_skill(&self, samples: usize) -> bool {
+        let ends = finite(self.metric).zip(finite(self.end_metric.or(self.last_metric)));
+        let by_luck = |(best, end): (f64, f64)| best - end <= LUCK * self.noise(best, end, samples);
+        self.best_skill() - self.end_skill() >= LOST && !ends.is_some_and(by_luck)
     }
 
     fn end_skill(&self) -> f64 {
@@ -136,14 +149,15 @@ impl Standing {
     }
 
     /// Returns true if its best model is better than that of `old` by more than the noise of `samples`
-    /// validation samples, and better than a constant prediction. If `old` has lost what it learned,
+    /// validation samples and a little, and better than a constant prediction. If `old` has lost what it learned,
     /// the ends are compared as well: an attempt that is no worse and keeps what it learned is better.
     pub fn is_improved(&self, old: &Standing, samples: usize) -> bool {
         let Some(metric) = finite(self.metric) else {
             return finite(old.metric).is_none() && self.is_better(old);
         };
-        let exceeds = |new: f64, old: f64| new > old + self.noise(new, old, samples);
-        let has_relapsed = old.finished && !old.has_ended_well(LEARNED);
+        let worth = WORTH * (1.0 - self.facts.chance.unwrap_or(0.0));
+        let exceeds = |new: f64, old: f64| new > old + self.noise(new, old, samples).max(worth);
+        let has_relapsed = old.finished && !old.has_ended_well(LEARNED, samples);
         let ends = finite(self.last_metric).zip(finite(old.last_metric));
         let keeps = |old: f64| {
             has_relapsed && metric >= old && ends.is_some_and(|(new, old)| exceeds(new, old))
@@ -184,7 +198,8 @@ mod tests {
     fn a_gain_within_the_validation_noise_is_no_improvement() {
         let standing = |metric| Standing { metric: Some(metric), ..Standing::default() };
         assert!(!standing(0.91).is_improved(&standing(0.9), 100));
-        assert!(standing(0.91).is_improved(&standing(0.9), 10_000));
+        assert!(standing(0.93).is_improved(&standing(0.9), 10_000));
+        assert!(!standing(0.997).is_improved(&standing(0.996), 0), "too little");
         assert!(!standing(f64::NAN).is_improved(&standing(0.9), 100));
     }
 
@@ -212,10 +227,11 @@ mod tests {
             facts: facts.clone(),
             ..Standing::default()
         };
-        assert!(ended(0.6, 0.53).has_learned());
-        assert!(!ended(0.6, 0.53).has_ended_well(0.15));
-        assert!(!ended(0.9, 0.6).has_learned(), "lost");
-        assert!(!ended(0.53, 0.53).has_learned(), "hardly better than a constant prediction");
+        assert!(ended(0.6, 0.53).has_learned(1000));
+        assert!(!ended(0.6, 0.53).has_ended_well(0.15, 1000));
+        assert!(!ended(0.9, 0.6).has_learned(1000), "lost");
+        assert!(ended(0.8, 0.69).has_learned(30), "the best of many epochs is lucky");
+        assert!(!ended(0.53, 0.53).has_learned(1000), "hardly better than a constant prediction");
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl<B: Compute> Original<'_, '_, B> {
 }
 
 /// Returns true if a plan with nothing but likely problems has learned so well that they did no harm.
-pub(crate) fn is_unharmed(result: &TrainingResult, diagnosis: &Diagnosis) -> bool {
-    standing(Some(result), result.steps, diagnosis).has_ended_well(UNHARMED)
+/// `samples` is the number of validation samples.
+pub(crate) fn is_unharmed(result: &TrainingResult, diagnosis: &Diagnosis, samples: usize) -> bool {
+    standing(Some(result), result.steps, diagnosis).has_ended_well(UNHARMED, samples)
 }

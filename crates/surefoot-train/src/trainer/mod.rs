@@ -413,7 +413,8 @@ impl<'a> Trainer<'a> {
         let mut dismissed = repair.as_ref().is_some_and(|repair| repair.dismissed);
         if let (None, Some(diagnosis), Some(problem)) = (&repair, &diagnosis, first) {
             let certain = |finding: &Finding| finding.confidence == Confidence::Certain;
-            let unharmed = is_unharmed(&given, diagnosis.diagnosis());
+            let samples = prepared.data.validation.len;
+            let unharmed = is_unharmed(&given, diagnosis.diagnosis(), samples);
             dismissed = unharmed && !findings.iter().filter(is_problem).any(certain);
             if dismissed {
                 let mut list: Vec<&mut dyn Callback> = Vec::new();

@@ -61,6 +61,8 @@ struct Totals {
     /// Programs that learn by themselves.
     healthy: usize,
     alarmed: usize,
+    /// Those of the alarmed that the repair really improved.
+    alarmed_improved: usize,
     /// Delivered models below that of the program alone.
     worse: usize,
     /// Programs called repaired without a gain.
@@ -93,9 +95,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
         println!("{}", serde_json::to_string(&totals).map_err(|error| error.to_string())?);
         return Ok(totals.worse == 0);
     }
-    let Totals { faulty, found, better, healthy, alarmed, worse, unearned } = totals;
+    let Totals { faulty, found, better, healthy, alarmed, alarmed_improved, worse, unearned } =
+        totals;
     println!("\nfaulty: found {found} of {faulty}, better {better}");
-    println!("healthy: alarmed {alarmed} of {healthy}");
+    println!("learn alone: alarmed {alarmed} of {healthy}, {alarmed_improved} of them improved");
     println!("worse than alone: {worse}; called repaired without a gain: {unearned}");
     Ok(worse == 0)
 }
@@ -106,6 +109,7 @@ impl Totals {
         if row.learns {
             self.healthy += 1;
             self.alarmed += usize::from(row.status != Status::Normal);
+            self.alarmed_improved += usize::from(row.status == Status::Repaired && gained);
         } else if row.faulty {
             self.faulty += 1;
             self.found += usize::from(row.status != Status::Normal);

@@ -3,7 +3,7 @@
 use crate::Source;
 use crate::error::Fault;
 use crate::language::{
-    Choice, Fields, Record, Term, Variant, alias, any, read_record, share, variant, write_record,
+    Choice, Fields, Record, Term, Variant, alias, keys, read_record, share, variant, write_record,
 };
 use crate::tree::Node;
 
@@ -119,14 +119,11 @@ impl Data {
 
 impl Record for Data {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.required("source", &mut self.source, any);
-        f.maybe("validation", &mut self.validation, any);
-        f.maybe("task", &mut self.task, any);
-        f.optional("missing", &mut self.missing, any);
-        f.optional("outliers", &mut self.outliers, any);
-        f.optional("scale", &mut self.scale, any);
-        f.optional("target_scale", &mut self.target_scale, any);
-        f.optional("split", &mut self.split, any);
+        keys! { f, self;
+            required: source;
+            maybe: validation, task;
+            optional: missing, outliers, scale, target_scale, split;
+        }
     }
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {
@@ -222,8 +219,7 @@ impl Choice for Scale {
 
 impl Record for Split {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.optional("validation", &mut self.validation, share);
-        f.optional("test", &mut self.test, share);
+        keys! { f, self; optional: validation(share), test(share); }
     }
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {

@@ -4,8 +4,8 @@ use crate::error::Fault;
 #[cfg(feature = "keras")]
 use crate::keras::{self, LayerConfig};
 use crate::language::{
-    Choice, Fields, Record, Term, Variant, alias, any, non_negative, read_record, variant,
-    write_record,
+    Choice, Fields, Record, Term, Variant, alias, any, keys, non_negative, read_record, record,
+    variant, write_record,
 };
 use crate::tree::Node;
 
@@ -103,13 +103,9 @@ impl Record for Initializer {
         match self {
             Self::Constant { value } => f.required("value", value, any),
             Self::RandomNormal { mean, stddev } | Self::TruncatedNormal { mean, stddev } => {
-                f.optional("mean", mean, any);
-                f.optional("stddev", stddev, non_negative);
+                keys! { f; optional: mean, stddev(non_negative); }
             }
-            Self::RandomUniform { minval, maxval } => {
-                f.optional("minval", minval, any);
-                f.optional("maxval", maxval, any);
-            }
+            Self::RandomUniform { minval, maxval } => keys! { f; optional: minval, maxval; },
             Self::Orthogonal { gain } => f.optional("gain", gain, any),
             _ => {}
         }
@@ -150,12 +146,7 @@ impl Choice for Initializer {
     }
 }
 
-impl Record for Regularizer {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.optional("l1", &mut self.l1, non_negative);
-        f.optional("l2", &mut self.l2, non_negative);
-    }
-}
+record! { Regularizer; optional: l1(non_negative), l2(non_negative); }
 
 impl Term for Regularizer {
     const NOUN: &'static str = "a table with `l1` and `l2`";

@@ -1,7 +1,7 @@
 //! Optimizers, with the names and defaults of Keras 3.
 
 use crate::language::{
-    Choice, Fields, Record, Variant, any, non_negative, positive, share, unit_interval, variant,
+    Choice, Fields, Record, Variant, keys, non_negative, positive, share, unit_interval, variant,
 };
 
 /// An optimizer.
@@ -145,12 +145,12 @@ impl Choice for Optimizer {
 
 impl Record for Optimizer {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.optional("learning_rate", &mut self.learning_rate, positive);
+        keys! { f, self; optional: learning_rate(positive); }
         self.algorithm.fields(f);
-        f.optional("weight_decay", &mut self.weight_decay, non_negative);
-        f.maybe("clipvalue", &mut self.clipvalue, positive);
-        f.maybe("clipnorm", &mut self.clipnorm, positive);
-        f.maybe("global_clipnorm", &mut self.global_clipnorm, positive);
+        keys! { f, self;
+            optional: weight_decay(non_negative);
+            maybe: clipvalue(positive), clipnorm(positive), global_clipnorm(positive);
+        }
     }
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {
@@ -167,34 +167,27 @@ impl Record for Algorithm {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::Sgd { momentum, nesterov } => {
-                f.optional("momentum", momentum, unit_interval);
-                f.optional("nesterov", nesterov, any);
+                keys! { f; optional: momentum(unit_interval), nesterov; }
             }
             Self::Rmsprop { rho, momentum, epsilon, centered } => {
-                f.optional("rho", rho, share);
-                f.optional("momentum", momentum, unit_interval);
-                f.optional("epsilon", epsilon, non_negative);
-                f.optional("centered", centered, any);
+                keys! { f;
+                    optional: rho(share), momentum(unit_interval), epsilon(non_negative), centered;
+                }
             }
             Self::Adagrad { initial_accumulator_value, epsilon } => {
-                f.optional("initial_accumulator_value", initial_accumulator_value, non_negative);
-                f.optional("epsilon", epsilon, non_negative);
+                keys! { f;
+                    optional: initial_accumulator_value(non_negative), epsilon(non_negative);
+                }
             }
             Self::Adadelta { rho, epsilon } => {
-                f.optional("rho", rho, share);
-                f.optional("epsilon", epsilon, non_negative);
+                keys! { f; optional: rho(share), epsilon(non_negative); }
             }
             Self::Adam { beta_1, beta_2, epsilon, amsgrad }
             | Self::Adamw { beta_1, beta_2, epsilon, amsgrad } => {
-                f.optional("beta_1", beta_1, share);
-                f.optional("beta_2", beta_2, share);
-                f.optional("epsilon", epsilon, non_negative);
-                f.optional("amsgrad", amsgrad, any);
+                keys! { f; optional: beta_1(share), beta_2(share), epsilon(non_negative), amsgrad; }
             }
             Self::Nadam { beta_1, beta_2, epsilon } => {
-                f.optional("beta_1", beta_1, share);
-                f.optional("beta_2", beta_2, share);
-                f.optional("epsilon", epsilon, non_negative);
+                keys! { f; optional: beta_1(share), beta_2(share), epsilon(non_negative); }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Learning rate schedules.
 
 use crate::language::{
-    Choice, Fields, Record, Variant, any, at_least_one, non_negative, unit_interval, variant,
+    Choice, Fields, Record, Variant, at_least_one, keys, non_negative, unit_interval, variant,
 };
 
 /// A learning rate schedule.
@@ -91,19 +91,19 @@ impl Record for Schedule {
             Decay::Constant => {}
             Decay::Step { decay_steps, decay_rate }
             | Decay::Exponential { decay_steps, decay_rate } => {
-                f.required("decay_steps", decay_steps, at_least_one);
-                f.optional("decay_rate", decay_rate, rate);
+                keys! { f; required: decay_steps(at_least_one); optional: decay_rate(rate); }
             }
             Decay::InverseTime { decay_steps, decay_rate } => {
-                f.optional("decay_steps", decay_steps, at_least_one);
-                f.required("decay_rate", decay_rate, non_negative);
+                keys! { f;
+                    optional: decay_steps(at_least_one);
+                    required: decay_rate(non_negative);
+                }
             }
             Decay::Cosine { decay_steps, alpha } => {
-                f.maybe("decay_steps", decay_steps, at_least_one);
-                f.optional("alpha", alpha, unit_interval);
+                keys! { f; maybe: decay_steps(at_least_one); optional: alpha(unit_interval); }
             }
         }
-        f.optional("warmup_steps", &mut self.warmup_steps, any);
+        keys! { f, self; optional: warmup_steps; }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The `[diagnose]` and `[repair]` sections, and the rules that their defaults belong to.
 
 use crate::language::{
-    Choice, Fields, Record, Variant, any, at_least_one, non_negative, positive, share, variant,
+    Choice, Record, Variant, at_least_one, non_negative, positive, record, share, variant,
 };
 
 /// Rules of diagnosis and repair: detectors, remedies and their order, and the defaults of
@@ -79,28 +79,13 @@ impl Diagnose {
     }
 }
 
-impl Record for Diagnose {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.optional("off", &mut self.off, any);
-        f.maybe("good_enough", &mut self.good_enough, any);
-        f.maybe("theta", &mut self.theta, share);
-        f.maybe("alpha", &mut self.alpha, any);
-        f.maybe("check_every", &mut self.check_every, at_least_one);
-        f.maybe("beta_1", &mut self.beta_1, non_negative);
-        f.maybe("beta_2", &mut self.beta_2, non_negative);
-        f.maybe("beta_3", &mut self.beta_3, positive);
-        f.maybe("gamma", &mut self.gamma, non_negative);
-        f.maybe("zeta", &mut self.zeta, non_negative);
-        f.maybe("eta", &mut self.eta, non_negative);
-        f.maybe("delta", &mut self.delta, non_negative);
-        f.maybe("omega", &mut self.omega, positive);
-        f.maybe("patience", &mut self.patience, share);
-        f.maybe("least_update", &mut self.least_update, non_negative);
-        f.maybe("largest_update", &mut self.largest_update, positive);
-        f.maybe("spike", &mut self.spike, positive);
-        f.maybe("saturated", &mut self.saturated, non_negative);
-        f.maybe("over_fitting", &mut self.over_fitting, non_negative);
-    }
+record! { Diagnose;
+    optional: off;
+    maybe: good_enough, theta(share), alpha, check_every(at_least_one),
+        beta_1(non_negative), beta_2(non_negative), beta_3(positive), gamma(non_negative),
+        zeta(non_negative), eta(non_negative), delta(non_negative), omega(positive),
+        patience(share), least_update(non_negative), largest_update(positive),
+        spike(positive), saturated(non_negative), over_fitting(non_negative);
 }
 
 /// Options of the repair.
@@ -131,11 +116,4 @@ impl Default for Repair {
     }
 }
 
-impl Record for Repair {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.optional("forbid", &mut self.forbid, any);
-        f.optional("order", &mut self.order, any);
-        f.optional("parallel", &mut self.parallel, any);
-        f.optional("attempts", &mut self.attempts, any);
-    }
-}
+record! { Repair; optional: forbid, order, parallel, attempts; }

@@ -3,7 +3,7 @@
 use crate::Task;
 use crate::error::Fault;
 use crate::language::{
-    Choice, Fields, Record, Term, Variant, any, at_least_two, non_negative, positive, share,
+    Choice, Fields, Record, Term, Variant, at_least_two, keys, non_negative, positive, share,
     variant,
 };
 use crate::tree::{Node, Tree};
@@ -265,75 +265,46 @@ impl Record for Source {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::Circles { samples, noise, factor } => {
-                f.optional("samples", samples, any);
-                f.optional("noise", noise, non_negative);
-                f.optional("factor", factor, share);
+                keys! { f; optional: samples, noise(non_negative), factor(share); }
             }
             Self::Blobs { samples, centers, features, spread } => {
-                f.optional("samples", samples, any);
-                f.optional("centers", centers, at_least_two);
-                f.optional("features", features, any);
-                f.optional("spread", spread, non_negative);
+                keys! { f;
+                    optional: samples, centers(at_least_two), features, spread(non_negative);
+                }
             }
-            Self::Moons { samples, noise } => {
-                f.optional("samples", samples, any);
-                f.optional("noise", noise, non_negative);
-            }
+            Self::Moons { samples, noise } => keys! { f; optional: samples, noise(non_negative); },
             Self::Spirals { samples, classes, turns, noise } => {
-                f.optional("samples", samples, any);
-                f.optional("classes", classes, at_least_two);
-                f.optional("turns", turns, positive);
-                f.optional("noise", noise, non_negative);
+                keys! { f;
+                    optional: samples, classes(at_least_two), turns(positive), noise(non_negative);
+                }
             }
             Self::Linear { samples, features, noise } => {
-                f.optional("samples", samples, any);
-                f.optional("features", features, any);
-                f.optional("noise", noise, non_negative);
+                keys! { f; optional: samples, features, noise(non_negative); }
             }
             Self::Friedman { samples, features, noise } => {
-                f.optional("samples", samples, any);
-                f.optional("features", features, at_least_five);
-                f.optional("noise", noise, non_negative);
+                keys! { f; optional: samples, features(at_least_five), noise(non_negative); }
             }
             Self::Copy { samples, length, symbols } => {
-                f.optional("samples", samples, any);
-                f.optional("length", length, any);
-                f.optional("symbols", symbols, at_least_two);
+                keys! { f; optional: samples, length, symbols(at_least_two); }
             }
-            Self::Parity { samples, length } => {
-                f.optional("samples", samples, any);
-                f.optional("length", length, any);
-            }
+            Self::Parity { samples, length } => keys! { f; optional: samples, length; },
             Self::Shapes { samples, size, channels, classes, noise } => {
-                f.optional("samples", samples, any);
-                f.optional("size", size, any);
-                f.optional("channels", channels, any);
-                f.optional("classes", classes, two_to_ten);
-                f.optional("noise", noise, non_negative);
+                keys! { f;
+                    optional: samples, size, channels, classes(two_to_ten), noise(non_negative);
+                }
             }
             Self::Csv { path, label, exclude, categorical } => {
-                f.required("path", path, any);
-                f.maybe("label", label, any);
-                f.optional("exclude", exclude, any);
-                f.optional("categorical", categorical, any);
+                keys! { f; required: path; maybe: label; optional: exclude, categorical; }
             }
-            Self::Parquet { path, label } => {
-                f.required("path", path, any);
-                f.maybe("label", label, any);
-            }
+            Self::Parquet { path, label } => keys! { f; required: path; maybe: label; },
             Self::Npy { features, labels } | Self::Idx { features, labels } => {
-                f.required("features", features, any);
-                f.required("labels", labels, any);
+                keys! { f; required: features, labels; }
             }
             Self::Npz { path, features, labels } => {
-                f.required("path", path, any);
-                f.optional("features", features, any);
-                f.optional("labels", labels, any);
+                keys! { f; required: path; optional: features, labels; }
             }
             Self::Images { path, size, channels } => {
-                f.required("path", path, any);
-                f.maybe("size", size, any);
-                f.optional("channels", channels, gray_or_color);
+                keys! { f; required: path; maybe: size; optional: channels(gray_or_color); }
             }
         }
     }

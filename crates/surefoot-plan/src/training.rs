@@ -2,7 +2,8 @@
 
 use crate::error::Fault;
 use crate::language::{
-    Choice, Fields, Record, Term, Variant, alias, any, at_least_one, positive, quoted, variant,
+    Choice, Fields, Record, Term, Variant, alias, any, at_least_one, keys, positive, quoted,
+    record, variant,
 };
 use crate::tree::{Node, Tree};
 use crate::{Optimizer, Schedule, Task};
@@ -131,22 +132,19 @@ impl Training {
 impl Training {
     /// Visits the keys. The loss is optional if there is a usual one.
     pub(crate) fn fields_of<'a, F: Fields<'a>>(&'a mut self, f: &mut F, usual: Option<Loss>) {
-        f.required("epochs", &mut self.epochs, at_least_one);
-        f.maybe("stop_at", &mut self.stop_at, any);
-        f.optional("batch_size", &mut self.batch_size, any);
+        keys! { f, self; required: epochs(at_least_one); maybe: stop_at; optional: batch_size; }
         match usual {
             Some(loss) => {
                 self.loss = loss;
-                f.optional("loss", &mut self.loss, any);
+                keys! { f, self; optional: loss; }
             }
             None => f.required("loss", &mut self.loss, any),
         }
-        f.optional("optimizer", &mut self.optimizer, any);
-        f.optional("schedule", &mut self.schedule, any);
-        f.optional("shuffle", &mut self.shuffle, any);
-        f.maybe("shards", &mut self.shards, any);
-        f.maybe("checkpoint_every", &mut self.checkpoint_every, at_least_one);
-        f.optional("portable", &mut self.portable, any);
+        keys! { f, self;
+            optional: optimizer, schedule, shuffle;
+            maybe: shards, checkpoint_every(at_least_one);
+            optional: portable;
+        }
     }
 }
 
@@ -179,7 +177,7 @@ impl Record for Loss {
             Self::BinaryCrossentropy { from_logits }
             | Self::CategoricalCrossentropy { from_logits }
             | Self::SparseCategoricalCrossentropy { from_logits } => {
-                f.optional("from_logits", from_logits, any);
+                keys! { f; optional: from_logits; }
             }
             Self::Huber { delta } => f.optional("delta", delta, positive),
             Self::Mse | Self::Mae | Self::Hinge | Self::KlDivergence | Self::Poisson => {}
@@ -207,15 +205,7 @@ impl Choice for Loss {
     ];
 }
 
-impl Record for Watch {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.optional("every", &mut self.every, any);
-        f.optional("quartiles", &mut self.quartiles, any);
-        f.optional("gradients", &mut self.gradients, any);
-        f.optional("weights", &mut self.weights, any);
-        f.optional("outputs", &mut self.outputs, any);
-    }
-}
+record! { Watch; optional: every, quartiles, gradients, weights, outputs; }
 
 impl Term for ObserveEvery {
     const NOUN: &'static str = "\"auto\", \"never\" or a number of steps";

@@ -78,6 +78,37 @@ pub(crate) trait Fields<'a> {
     fn maybe<T: Term>(&mut self, key: &'static str, value: &'a mut Option<T>, rule: Rule<T>);
 }
 
+/// Visits keys that are named like the fields, or the variables, that hold their values:
+/// `keys! { f, self; required: units; optional: use_bias, rate(share); }`. A key without a rule takes any
+/// value of its type.
+macro_rules! keys {
+    (@rule) => { $crate::language::any };
+    (@rule $rule:ident) => { $rule };
+    ($f:ident, $record:ident; $($how:ident: $($key:ident $(($rule:ident))?),+;)+) => {{
+        $($($f.$how(
+            stringify!($key),
+            &mut $record.$key,
+            $crate::language::keys!(@rule $($rule)?),
+        );)+)+
+    }};
+    ($f:ident; $($how:ident: $($key:ident $(($rule:ident))?),+;)+) => {{
+        $($($f.$how(stringify!($key), $key, $crate::language::keys!(@rule $($rule)?));)+)+
+    }};
+}
+pub(crate) use keys;
+
+/// Implements [`Record`] for a struct: `record! { Dropout; maybe: name(name); required: rate(share); }`.
+macro_rules! record {
+    ($type:ident; $($keys:tt)+) => {
+        impl $crate::language::Record for $type {
+            fn fields<'a, F: $crate::language::Fields<'a>>(&'a mut self, f: &mut F) {
+                $crate::language::keys! { f, self; $($keys)+ }
+            }
+        }
+    };
+}
+pub(crate) use record;
+
 /// Finds the value of one key of a record, if it has type `T`.
 pub(crate) struct Find<'a, T> {
     key: &'static str,

@@ -4,7 +4,7 @@ use super::{LayerSpec, Role};
 use crate::Activation;
 #[cfg(feature = "keras")]
 use crate::keras::{self, LayerConfig};
-use crate::language::{Fields, Record, any, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output};
 
 /// An activation as a separate layer.
@@ -23,12 +23,7 @@ impl ActivationLayer {
     }
 }
 
-impl Record for ActivationLayer {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("activation", &mut self.activation, any);
-    }
-}
+record! { ActivationLayer; maybe: name(name); required: activation; }
 
 impl LayerSpec for ActivationLayer {
     const ROLE: Role = Role::Other;

@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, KerasArrays, LayerConfig};
-use crate::language::{Fields, Record, any, name, positive, unit_interval};
+use crate::language::{name, positive, record, unit_interval};
 use crate::shape::{Input, Mismatch, Output, per_channel};
 
 /// Normalizes each channel over the batch.
@@ -29,14 +29,9 @@ impl Default for BatchNorm {
     }
 }
 
-impl Record for BatchNorm {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.optional("momentum", &mut self.momentum, unit_interval);
-        f.optional("epsilon", &mut self.epsilon, positive);
-        f.optional("center", &mut self.center, any);
-        f.optional("scale", &mut self.scale, any);
-    }
+record! { BatchNorm;
+    maybe: name(name);
+    optional: momentum(unit_interval), epsilon(positive), center, scale;
 }
 
 impl LayerSpec for BatchNorm {

@@ -3,7 +3,7 @@
 use super::{LayerSpec, Padding, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, KerasArrays, LayerConfig};
-use crate::language::{Fields, Record, any, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output, affine, window};
 use crate::{Activation, Initializer, Regularizer};
 
@@ -58,21 +58,11 @@ impl Conv1d {
     }
 }
 
-impl Record for Conv1d {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("filters", &mut self.filters, any);
-        f.required("kernel_size", &mut self.kernel_size, any);
-        f.optional("strides", &mut self.strides, any);
-        f.optional("padding", &mut self.padding, any);
-        f.optional("dilation_rate", &mut self.dilation_rate, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-        f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional("bias_regularizer", &mut self.bias_regularizer, any);
-    }
+record! { Conv1d;
+    maybe: name(name);
+    required: filters, kernel_size;
+    optional: strides, padding, dilation_rate, activation, use_bias, kernel_initializer,
+        bias_initializer, kernel_regularizer, bias_regularizer;
 }
 
 impl LayerSpec for Conv1d {

@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::KerasArrays;
-use crate::language::{Fields, Record, any, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output, affine};
 use crate::{Activation, Initializer, Regularizer};
 
@@ -46,17 +46,11 @@ impl Dense {
     }
 }
 
-impl Record for Dense {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("units", &mut self.units, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-        f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional("bias_regularizer", &mut self.bias_regularizer, any);
-    }
+record! { Dense;
+    maybe: name(name);
+    required: units;
+    optional: activation, use_bias, kernel_initializer, bias_initializer,
+        kernel_regularizer, bias_regularizer;
 }
 
 impl LayerSpec for Dense {

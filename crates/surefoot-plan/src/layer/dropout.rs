@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, LayerConfig};
-use crate::language::{Fields, Record, name, share};
+use crate::language::{name, record, share};
 use crate::shape::{Input, Mismatch, Output};
 
 /// Sets values to zero at random in training and scales up the others.
@@ -22,12 +22,7 @@ impl Dropout {
     }
 }
 
-impl Record for Dropout {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("rate", &mut self.rate, share);
-    }
-}
+record! { Dropout; maybe: name(name); required: rate(share); }
 
 impl LayerSpec for Dropout {
     const ROLE: Role = Role::Other;

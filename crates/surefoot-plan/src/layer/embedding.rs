@@ -4,7 +4,7 @@ use super::{LayerSpec, Role};
 use crate::Initializer;
 #[cfg(feature = "keras")]
 use crate::keras::{self, KerasArrays, LayerConfig};
-use crate::language::{Fields, Record, any, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output};
 
 /// A learned vector for each integer below `input_dim`.
@@ -30,13 +30,10 @@ impl Embedding {
     }
 }
 
-impl Record for Embedding {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("input_dim", &mut self.input_dim, any);
-        f.required("output_dim", &mut self.output_dim, any);
-        f.optional("embeddings_initializer", &mut self.embeddings_initializer, any);
-    }
+record! { Embedding;
+    maybe: name(name);
+    required: input_dim, output_dim;
+    optional: embeddings_initializer;
 }
 
 impl LayerSpec for Embedding {

@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, LayerConfig};
-use crate::language::{Fields, Record, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output, size};
 
 /// Flattens all dimensions into one, in row-major order.
@@ -13,11 +13,7 @@ pub struct Flatten {
     pub name: Option<String>,
 }
 
-impl Record for Flatten {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-    }
-}
+record! { Flatten; maybe: name(name); }
 
 impl LayerSpec for Flatten {
     const ROLE: Role = Role::Reshape;

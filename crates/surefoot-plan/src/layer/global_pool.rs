@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, LayerConfig};
-use crate::language::{Fields, Record, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output};
 
 /// Maximum or average over all positions of a sequence or an image; the channels remain.
@@ -13,11 +13,7 @@ pub struct GlobalPool {
     pub name: Option<String>,
 }
 
-impl Record for GlobalPool {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-    }
-}
+record! { GlobalPool; maybe: name(name); }
 
 impl LayerSpec for GlobalPool {
     const ROLE: Role = Role::Other;

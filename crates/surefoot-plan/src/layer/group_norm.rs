@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, KerasArrays, LayerConfig};
-use crate::language::{Fields, Record, any, name, positive};
+use crate::language::{name, positive, record};
 use crate::shape::{Input, Mismatch, Output, per_channel};
 
 /// Normalizes each sample over groups of channels and all positions.
@@ -29,15 +29,7 @@ impl Default for GroupNorm {
     }
 }
 
-impl Record for GroupNorm {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.optional("groups", &mut self.groups, any);
-        f.optional("epsilon", &mut self.epsilon, positive);
-        f.optional("center", &mut self.center, any);
-        f.optional("scale", &mut self.scale, any);
-    }
-}
+record! { GroupNorm; maybe: name(name); optional: groups, epsilon(positive), center, scale; }
 
 impl LayerSpec for GroupNorm {
     const ROLE: Role = Role::Norm;

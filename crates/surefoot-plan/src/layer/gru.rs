@@ -1,11 +1,7 @@
 //! Gated recurrent unit.
 
-use super::recurrent::Recurrent;
-use super::{LayerSpec, Role};
-#[cfg(feature = "keras")]
-use crate::keras::{self, KerasArrays, LayerConfig};
-use crate::language::{Fields, Record, any, name};
-use crate::shape::{Input, Mismatch, Output};
+use super::recurrent::{Recurrent, RecurrentLayer};
+use crate::language::{name, record};
 use crate::{Activation, Initializer, Regularizer};
 
 /// Gated recurrent unit.
@@ -64,6 +60,20 @@ impl Gru {
             bidirectional: false,
         }
     }
+}
+
+record! { Gru;
+    maybe: name(name);
+    required: units;
+    optional: activation, recurrent_activation, use_bias, reset_after, kernel_initializer,
+        recurrent_initializer, bias_initializer, kernel_regularizer, recurrent_regularizer,
+        return_sequences, bidirectional;
+}
+
+impl RecurrentLayer for Gru {
+    fn of_one_unit() -> Self {
+        Self::new(1)
+    }
 
     fn dimensions(&self) -> Recurrent {
         Recurrent {
@@ -75,52 +85,11 @@ impl Gru {
             bidirectional: self.bidirectional,
         }
     }
-}
-
-impl Record for Gru {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("units", &mut self.units, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("recurrent_activation", &mut self.recurrent_activation, any);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("reset_after", &mut self.reset_after, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-        f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
-        f.optional("return_sequences", &mut self.return_sequences, any);
-        f.optional("bidirectional", &mut self.bidirectional, any);
-    }
-}
-
-impl LayerSpec for Gru {
-    const ROLE: Role = Role::Recurrent;
-
-    fn template() -> Self {
-        Self::new(1)
-    }
-
-    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
-        self.dimensions().output(input)
-    }
 
     #[cfg(feature = "keras")]
-    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
-        super::recurrent::check_keras(config)?;
+    fn keras_template() -> Self {
         // Keras files written before the option existed do not contain it.
-        config.read(Self { reset_after: false, ..Self::template() })
-    }
-
-    #[cfg(feature = "keras")]
-    fn keras_arrays(&self) -> KerasArrays {
-        self.dimensions().keras_arrays()
-    }
-
-    #[cfg(feature = "keras")]
-    fn rank(&self, _: Option<usize>) -> Option<usize> {
-        self.dimensions().rank()
+        Self { reset_after: false, ..Self::new(1) }
     }
 }
 

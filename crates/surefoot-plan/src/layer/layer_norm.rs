@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, KerasArrays, LayerConfig};
-use crate::language::{Fields, Record, any, name, positive};
+use crate::language::{name, positive, record};
 use crate::shape::{Input, Mismatch, Output, per_channel};
 
 /// Normalizes each sample over its last dimension.
@@ -27,14 +27,7 @@ impl Default for LayerNorm {
     }
 }
 
-impl Record for LayerNorm {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.optional("epsilon", &mut self.epsilon, positive);
-        f.optional("center", &mut self.center, any);
-        f.optional("scale", &mut self.scale, any);
-    }
-}
+record! { LayerNorm; maybe: name(name); optional: epsilon(positive), center, scale; }
 
 impl LayerSpec for LayerNorm {
     const ROLE: Role = Role::Norm;

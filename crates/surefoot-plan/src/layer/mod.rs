@@ -202,7 +202,7 @@ pub(crate) enum Role {
 
 /// Everything that is specific to one kind of layer.
 ///
-/// The struct also needs a field `name: Option<String>`, and its keys in [`Record::fields`].
+/// The struct also needs a field `name: Option<String>`, and its keys in `record!`.
 pub(crate) trait LayerSpec: Record + Clone {
     /// The part it plays in a model.
     const ROLE: Role;

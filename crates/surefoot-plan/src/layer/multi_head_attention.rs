@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 use crate::Initializer;
-use crate::language::{Fields, Record, any, name, share};
+use crate::language::{name, record, share};
 use crate::shape::{Input, Mismatch, Output, affine, divide_into_heads};
 
 /// Self-attention over the steps of a `[steps, features]` input.
@@ -42,16 +42,11 @@ impl MultiHeadAttention {
     }
 }
 
-impl Record for MultiHeadAttention {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("num_heads", &mut self.num_heads, any);
-        f.maybe("key_dim", &mut self.key_dim, any);
-        f.optional("dropout", &mut self.dropout, share);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-    }
+record! { MultiHeadAttention;
+    maybe: name(name);
+    required: num_heads;
+    maybe: key_dim;
+    optional: dropout(share), use_bias, kernel_initializer, bias_initializer;
 }
 
 impl LayerSpec for MultiHeadAttention {

@@ -3,7 +3,7 @@
 use super::{LayerSpec, Padding, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, LayerConfig};
-use crate::language::{Fields, Record, any, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output, window};
 
 /// Maximum or average over windows of a `[height, width, channels]` input.
@@ -25,13 +25,11 @@ impl Default for Pool2d {
     }
 }
 
-impl Record for Pool2d {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.optional("pool_size", &mut self.pool_size, any);
-        f.maybe("strides", &mut self.strides, any);
-        f.optional("padding", &mut self.padding, any);
-    }
+record! { Pool2d;
+    maybe: name(name);
+    optional: pool_size;
+    maybe: strides;
+    optional: padding;
 }
 
 impl LayerSpec for Pool2d {

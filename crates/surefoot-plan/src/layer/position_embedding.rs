@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 use crate::Initializer;
-use crate::language::{Fields, Record, any, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output};
 
 /// Adds a learned vector for each position of a sequence.
@@ -16,12 +16,7 @@ pub struct PositionEmbedding {
     pub initializer: Initializer,
 }
 
-impl Record for PositionEmbedding {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.optional("initializer", &mut self.initializer, any);
-    }
-}
+record! { PositionEmbedding; maybe: name(name); optional: initializer; }
 
 impl LayerSpec for PositionEmbedding {
     const ROLE: Role = Role::Other;

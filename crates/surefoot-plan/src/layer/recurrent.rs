@@ -1,11 +1,55 @@
 //! Rules shared by the recurrent layers.
 
+use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
 use crate::keras::{self, KerasArrays, LayerConfig};
+use crate::language::Record;
 use crate::shape::{Input, Mismatch, Output, affine};
 
+/// A recurrent layer. Its shape rule and its Keras translation follow from its dimensions.
+pub(crate) trait RecurrentLayer: Record + Clone {
+    /// A layer of one unit with the defaults of Keras.
+    fn of_one_unit() -> Self;
+
+    fn dimensions(&self) -> Recurrent;
+
+    /// The layer that a Keras file changes with its keys.
+    #[cfg(feature = "keras")]
+    fn keras_template() -> Self {
+        Self::of_one_unit()
+    }
+}
+
+impl<T: RecurrentLayer> LayerSpec for T {
+    const ROLE: Role = Role::Recurrent;
+
+    fn template() -> Self {
+        Self::of_one_unit()
+    }
+
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+        self.dimensions().output(input)
+    }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
+        check_keras(config)?;
+        config.read(Self::keras_template())
+    }
+
+    #[cfg(feature = "keras")]
+    fn keras_arrays(&self) -> KerasArrays {
+        self.dimensions().keras_arrays()
+    }
+
+    #[cfg(feature = "keras")]
+    fn rank(&self, _: Option<usize>) -> Option<usize> {
+        Some(if self.dimensions().return_sequences { 2 } else { 1 })
+    }
+}
+
 /// Dimensions of a recurrent layer.
-pub(super) struct Recurrent {
+pub(crate) struct Recurrent {
     pub(super) units: usize,
     /// Number of gates, each with weights of its own.
     pub(super) gates: usize,
@@ -17,7 +61,7 @@ pub(super) struct Recurrent {
 }
 
 impl Recurrent {
-    pub(super) fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
         let [steps, features] = input.sequence()?;
         let second_bias = if self.second_bias { self.units } else { 0 };
         let parameters = affine(features.saturating_add(self.units), self.units, self.use_bias)
@@ -33,12 +77,7 @@ impl Recurrent {
     }
 
     #[cfg(feature = "keras")]
-    pub(super) fn rank(&self) -> Option<usize> {
-        Some(if self.return_sequences { 2 } else { 1 })
-    }
-
-    #[cfg(feature = "keras")]
-    pub(super) fn keras_arrays(&self) -> KerasArrays {
+    fn keras_arrays(&self) -> KerasArrays {
         let gates = self.units.checked_mul(self.gates);
         KerasArrays::recurrent(self.bidirectional)
             .with("kernel", &[None, gates])
@@ -51,7 +90,7 @@ impl Recurrent {
 /// Rejects Keras options that change what a recurrent layer computes, and warns about options that
 /// only matter in training.
 #[cfg(feature = "keras")]
-pub(super) fn check_keras(config: &LayerConfig<'_>) -> keras::Result<()> {
+fn check_keras(config: &LayerConfig<'_>) -> keras::Result<()> {
     for key in ["go_backwards", "stateful", "return_state", "time_major"] {
         config.only(key, false)?;
     }

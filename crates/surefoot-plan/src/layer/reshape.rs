@@ -1,7 +1,7 @@
 //! Change of shape.
 
 use super::{LayerSpec, Role};
-use crate::language::{Fields, Record, name};
+use crate::language::{name, record};
 use crate::shape::{Input, Mismatch, Output, size};
 
 /// The same values in another shape.
@@ -20,12 +20,7 @@ impl Reshape {
     }
 }
 
-impl Record for Reshape {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("target_shape", &mut self.target_shape, sizes);
-    }
-}
+record! { Reshape; maybe: name(name); required: target_shape(sizes); }
 
 impl LayerSpec for Reshape {
     const ROLE: Role = Role::Reshape;

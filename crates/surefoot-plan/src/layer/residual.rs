@@ -1,7 +1,7 @@
 //! Residual block.
 
 use super::{Layer, LayerSpec, Role};
-use crate::language::{Fields, Record, any, name};
+use crate::language::{Fields, Record, keys, name};
 use crate::shape::{Input, Mismatch, Output};
 
 /// `x + layers(x)`, or `shortcut(x) + layers(x)`.
@@ -46,9 +46,7 @@ impl Residual {
 
 impl Record for Residual {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("layers", &mut self.layers, any);
-        f.maybe("shortcut", &mut self.shortcut, any);
+        keys! { f, self; maybe: name(name); required: layers; maybe: shortcut; }
     }
 
     /// The layers of a shortcut are named `BLOCK/shortcut/LAYER`.

@@ -1,7 +1,7 @@
 //! Transformer encoder block.
 
 use super::{LayerSpec, Role};
-use crate::language::{Fields, Record, any, name, positive, share};
+use crate::language::{name, positive, record, share};
 use crate::shape::{Input, Mismatch, Output, affine, divide_into_heads};
 use crate::{Activation, Initializer};
 
@@ -44,17 +44,10 @@ impl Transformer {
     }
 }
 
-impl Record for Transformer {
-    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("num_heads", &mut self.num_heads, any);
-        f.required("feed_forward", &mut self.feed_forward, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("dropout", &mut self.dropout, share);
-        f.optional("norm_first", &mut self.norm_first, any);
-        f.optional("epsilon", &mut self.epsilon, positive);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-    }
+record! { Transformer;
+    maybe: name(name);
+    required: num_heads, feed_forward;
+    optional: activation, dropout(share), norm_first, epsilon(positive), kernel_initializer;
 }
 
 impl LayerSpec for Transformer {

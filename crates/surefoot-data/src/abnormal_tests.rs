@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use ::parquet::basic::Compression;
-use surefoot_plan::{Split, Task};
+use surefoot_plan::{SplitFractions, Task};
 
 use super::*;
 use crate::parquet::tests::Values;
@@ -32,7 +32,7 @@ fn mean(set: &Dataset, gaps: &[u64]) -> f32 {
 }
 
 fn data(source: Source, missing: Missing) -> Data {
-    Data { missing, split: Split { validation: 0.25, test: 0.0 }, ..Data::new(source) }
+    Data { missing, split: SplitFractions { validation: 0.25, test: 0.0 }, ..Data::new(source) }
 }
 
 /// Loads files that a source finds in its folder.

@@ -66,12 +66,12 @@ impl Array {
         big_endian: bool,
         shape: Vec<usize>,
     ) -> Result<Array, DataError> {
-        let malformed = |what| DataError::Malformed { path: file.to_owned(), format, what };
+        let malformed = |what: String| DataError::malformed(file, format, what);
         if shape.is_empty() {
             return Err(malformed("it holds a single number and not samples".into()));
         }
         if shape.contains(&0) {
-            return Err(DataError::Empty { origin: Origin::File(file.to_owned()) });
+            return Err(DataError::empty(file.display()));
         }
         let need = shape
             .iter()
@@ -189,12 +189,12 @@ pub(crate) fn paired(
 ) -> Result<Samples, DataError> {
     let count = features.shape[0];
     if count != labels.shape[0] {
-        return Err(DataError::Unpaired {
-            features: features.file.display().to_string(),
-            feature_count: count,
-            labels: labels.file.display().to_string(),
-            label_count: labels.shape[0],
-        });
+        return Err(DataError::new(format!(
+            "{} has {count} samples and {} has {}; each sample needs one label",
+            features.file.display(),
+            labels.file.display(),
+            labels.shape[0]
+        )));
     }
     // All axes but the first and the last are positions: the steps of a sequence.
     let (width, positions) = match &labels.shape[1..] {
@@ -229,13 +229,9 @@ pub(crate) fn paired(
 pub(crate) fn damaged(file: &Path, format: &'static str, error: io::Error) -> DataError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {
-        UnexpectedEof => {
-            DataError::Malformed { path: file.to_owned(), format, what: "it is cut short".into() }
-        }
-        InvalidData | InvalidInput => {
-            DataError::Malformed { path: file.to_owned(), format, what: error.to_string() }
-        }
-        _ => DataError::Unreadable { path: file.to_owned(), cause: error },
+        UnexpectedEof => DataError::malformed(file, format, "it is cut short"),
+        InvalidData | InvalidInput => DataError::malformed(file, format, error),
+        _ => DataError::unreadable(file, &error),
     }
 }
 
@@ -288,8 +284,10 @@ mod tests {
     fn a_shape_beyond_the_file_allocates_nothing() {
         for shape in [&[1 << 60][..], &[1 << 40, 1 << 40], &[usize::MAX]] {
             let error = array(Number::F64, shape, &[0; 16]).unwrap_err();
-            let refused = matches!(error, DataError::Malformed { .. } | DataError::TooLarge { .. });
-            assert!(refused, "{error}");
+            let message = error.to_string();
+            let refused =
+                ["is not a valid", "bytes of memory"].iter().any(|it| message.contains(it));
+            assert!(refused, "{message}");
         }
     }
 
@@ -306,7 +304,7 @@ mod tests {
         assert!(error.starts_with("x.npy, element [1, 1]: the value is missing (NaN)"), "{error}");
         let huge = array(Number::F64, &[1], &1e300_f64.to_le_bytes()).unwrap();
         let error = refused(huge);
-        assert!(matches!(error, DataError::Infinite { .. }), "{error}");
+        assert!(error.to_string().contains("infinite or too large"), "{error}");
     }
 
     #[test]

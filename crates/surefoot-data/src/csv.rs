@@ -6,7 +6,7 @@ use std::path::Path;
 use ::csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Trim};
 use surefoot_plan::{Missing, Task};
 
-use crate::error::{DataError, Origin, Place, Position, shortened};
+use crate::error::{DataError, Origin, Place, Position, list, shortened};
 use crate::missing::Gaps;
 use crate::preprocessing::{Column, Preprocessing};
 use crate::samples::{Form, Labels, Measure, Samples, check_memory, room};
@@ -136,11 +136,9 @@ pub(crate) fn features(
     let mut file = Text::open(path, &bytes, missing)?;
     if trained.columns.is_empty() {
         if file.columns.len() != trained.width() {
-            return Err(DataError::Width {
-                path: path.to_owned(),
-                found: format!("{} columns", file.columns.len()),
-                expected: format!("{} values a sample", trained.width()),
-            });
+            let found = format!("{} columns", file.columns.len());
+            let expected = format!("{} values a sample", trained.width());
+            return Err(DataError::width(path, &found, &expected));
         }
         file.features = file.columns.iter().map(Column::number).enumerate().collect();
     }
@@ -148,13 +146,13 @@ pub(crate) fn features(
     let mut features = file.room()?;
     file.each(|line, record| file.encode(line, record, &mut features))?;
     match features.is_empty() {
-        true => Err(DataError::HeaderOnly { path: path.to_owned() }),
+        true => Err(DataError::header_only(path)),
         false => Ok(features),
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
+    let unreadable = |cause| DataError::unreadable(path, &cause);
     let size = std::fs::metadata(path).map_err(unreadable)?.len();
     check_memory(&Origin::File(path.to_owned()), size)?;
     std::fs::read(path).map_err(unreadable)
@@ -207,13 +205,14 @@ impl<'a> Text<'a> {
         };
         let mut header = StringRecord::new();
         if !file.next(&mut file.reader(), &mut header)? {
-            return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
+            return Err(DataError::empty(path.display()));
         }
         if header.iter().all(|cell| cell.parse::<f64>().is_ok()) {
-            return Err(DataError::NoHeader {
-                path: path.to_owned(),
-                first: shortened(&header[0]),
-            });
+            return Err(DataError::new(format!(
+                "{} has no header: every cell of its first line is a number (the first is {:?}); add a line with the names of the columns",
+                path.display(),
+                shortened(&header[0])
+            )));
         }
         file.columns = header.iter().map(str::to_owned).collect();
         Ok(file)
@@ -242,10 +241,7 @@ impl<'a> Text<'a> {
             self.features.push((at, Column { name: name.clone(), categories }));
         }
         match self.features.is_empty() {
-            true => Err(DataError::NoFeatures {
-                path: self.path.to_owned(),
-                label: shortened(&self.columns[self.labels[0]]),
-            }),
+            true => Err(DataError::no_features(self.path, &self.columns[self.labels[0]])),
             false => Ok(()),
         }
     }
@@ -261,12 +257,8 @@ impl<'a> Text<'a> {
 
     /// Index of a column.
     fn find(&self, name: &str, purpose: &'static str) -> Result<usize, DataError> {
-        self.columns.iter().position(|column| column == name).ok_or_else(|| DataError::NoColumn {
-            path: self.path.to_owned(),
-            column: shortened(name),
-            purpose,
-            columns: self.columns.clone(),
-        })
+        let found = self.columns.iter().position(|column| column == name);
+        found.ok_or_else(|| DataError::no_column(self.path, name, purpose, &self.columns))
     }
 
     /// The distinct texts of a column in ascending order. An empty cell is a missing value.
@@ -278,11 +270,11 @@ impl<'a> Text<'a> {
                 found.insert(cell.to_owned());
             }
             match found.len() > MOST_CATEGORIES {
-                true => Err(DataError::ManyCategories {
-                    path: self.path.to_owned(),
-                    column: shortened(&self.columns[column]),
-                    limit: MOST_CATEGORIES,
-                }),
+                true => Err(DataError::new(format!(
+                    "{}: column {:?} has more than {MOST_CATEGORIES} categories; leave it out with exclude",
+                    self.path.display(),
+                    shortened(&self.columns[column])
+                ))),
                 false => Ok(()),
             }
         })?;
@@ -314,11 +306,11 @@ impl<'a> Text<'a> {
             match categories.binary_search_by(|category| category.as_str().cmp(cell)) {
                 Ok(category) => features[start + category] = 1.0,
                 Err(_) => {
-                    return Err(DataError::UnknownCategory {
-                        place: place(),
-                        value: shortened(cell),
-                        known: categories.clone(),
-                    });
+                    let (value, known) = (shortened(cell), list(categories));
+                    let fault = format!(
+                        "{value:?} is not a category of the training data; they are {known}"
+                    );
+                    return Err(DataError::value(place(), fault));
                 }
             }
         }
@@ -346,7 +338,7 @@ impl<'a> Text<'a> {
                 }
                 _ => error.to_string(),
             };
-            DataError::Malformed { path: self.path.to_owned(), format: "CSV", what }
+            DataError::malformed(self.path, "CSV", what)
         })
     }
 
@@ -368,12 +360,12 @@ impl<'a> Text<'a> {
         while self.next(&mut reader, &mut record)? {
             let line = record.position().map_or(0, |at| self.line(at));
             if record.len() != self.columns.len() {
-                return Err(DataError::Ragged {
-                    path: self.path.to_owned(),
-                    line,
-                    found: record.len(),
-                    expected: self.columns.len(),
-                });
+                return Err(DataError::new(format!(
+                    "{}, line {line}: {} cells where the header has {}; add or remove cells (a cell with a comma needs quotes)",
+                    self.path.display(),
+                    record.len(),
+                    self.columns.len()
+                )));
             }
             visit(line, &record)?;
         }
@@ -420,7 +412,7 @@ impl<'a> Text<'a> {
             Ok(())
         })?;
         if rows.labels.is_empty() {
-            return Err(DataError::HeaderOnly { path: self.path.to_owned() });
+            return Err(DataError::header_only(self.path));
         }
         Ok(rows)
     }
@@ -433,12 +425,11 @@ impl<'a> Text<'a> {
             Err(_) if cell.eq_ignore_ascii_case("true") => Ok(1.0),
             Err(_) if cell.eq_ignore_ascii_case("false") => Ok(0.0),
             Err(_) if is_missing(cell) => Ok(gaps.fill(shown(cell), place)? as f32),
-            Err(_) => Err(DataError::NotANumber {
-                place: place(),
-                value: shortened(cell),
-                advice: "correct it, or list the column in data.source.categorical, or leave it \
-                         out with data.source.exclude",
-            }),
+            Err(_) => {
+                let advice = "correct it, or list the column in data.source.categorical, or leave it \
+                              out with data.source.exclude";
+                Err(DataError::not_a_number(place(), &shortened(cell), advice))
+            }
         }
     }
 
@@ -484,11 +475,8 @@ impl<'a> Text<'a> {
             Some(Task::Regression) => "the labels of a regression are numbers",
             Some(Task::MultiLabel) => "the labels of a multi-label task are 0 or 1",
         };
-        Err(DataError::NotANumber {
-            place: self.place(text.line, text.column),
-            value: text.value.clone(),
-            advice,
-        })
+        let place = self.place(text.line, text.column);
+        Err(DataError::not_a_number(place, &text.value, advice))
     }
 
     /// Reads the labels once more, as names.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use surefoot_plan::{Data, Missing, Scale, Source, Split, Task};
+use surefoot_plan::{Data, Missing, Scale, Source, SplitFractions, Task};
 
 use crate::csv::{Profile, profile};
 use crate::error::DataError;
@@ -79,7 +79,7 @@ pub fn draft(path: &Path, name: &Path, target: Option<&str>) -> Result<Draft, Da
     let data = Data {
         missing,
         scale: Scale::Standardise,
-        split: Split { validation: 0.2, test: 0.0 },
+        split: SplitFractions { validation: 0.2, test: 0.0 },
         ..Data::new(Source::Csv {
             path: path.to_owned(),
             label: Some(names[label].as_str().into()),

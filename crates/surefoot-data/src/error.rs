@@ -1,387 +1,139 @@
 //! Errors of loading data: cause, place and advice.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use surefoot_plan::Task;
 
-/// Error of loading data.
+/// Error of loading data: a fault of the input.
 ///
-/// All variants are faults of the input. The message names the file and, if possible, the line, the
-/// column and the value, and advises a fix.
-#[non_exhaustive]
+/// The message names the file and, if possible, the line, the column and the value, and advises a fix.
 #[derive(Debug, thiserror::Error)]
-pub enum DataError {
+#[error("{}{fault}", place.as_ref().map_or_else(String::new, |place| format!("{place}: ")))]
+pub struct DataError {
+    place: Option<Box<Place>>,
+    fault: String,
+}
+
+impl DataError {
+    pub(crate) fn new(fault: impl Into<String>) -> DataError {
+        DataError { place: None, fault: fault.into() }
+    }
+
+    /// A value that cannot be used.
+    pub(crate) fn value(place: Box<Place>, fault: impl Into<String>) -> DataError {
+        DataError { place: Some(place), fault: fault.into() }
+    }
+
     /// A file or folder is missing or unreadable.
-    #[error("cannot read {}: {cause}; files are looked for relative to the plan's folder", path.display())]
-    Unreadable {
-        /// The file or folder.
-        path: PathBuf,
-        /// Cause.
-        cause: std::io::Error,
-    },
+    pub(crate) fn unreadable(path: &Path, cause: &io::Error) -> DataError {
+        let path = path.display();
+        DataError::new(format!(
+            "cannot read {path}: {cause}; files are looked for relative to the plan's folder"
+        ))
+    }
 
     /// A file of no bytes, or an array without elements.
-    #[error("{origin} is empty; it must hold at least two samples")]
-    Empty {
-        /// Expected source of the samples.
-        origin: Origin,
-    },
+    pub(crate) fn empty(origin: impl fmt::Display) -> DataError {
+        DataError::new(format!("{origin} is empty; it must hold at least two samples"))
+    }
 
     /// A table has a header and no rows.
-    #[error("{} has a header but no samples; it must hold at least two", path.display())]
-    HeaderOnly {
-        /// The file.
-        path: PathBuf,
-    },
-
-    /// A single sample, which can be learnt from or judged by, but not both.
-    #[error(
-        "{origin} has a single sample; it must hold at least two, one to learn from and one to judge by"
-    )]
-    OneSample {
-        /// Source of the sample.
-        origin: Origin,
-    },
-
-    /// No sample is left to learn from.
-    #[error(
-        "every training sample of {origin} has an outlier; set outliers = \"clip\" to keep the samples"
-    )]
-    OnlyOutliers {
-        /// Source of the samples.
-        origin: Origin,
-    },
-
-    /// A CSV file whose first line is a sample.
-    #[error("{} has no header: every cell of its first line is a number (the first is {first:?}); add a line with the names of the columns", path.display())]
-    NoHeader {
-        /// The file.
-        path: PathBuf,
-        /// The first cell of the first line.
-        first: String,
-    },
-
-    /// Two columns of one name.
-    #[error("{} has two columns named {column:?} (numbers {} and {}); rename or remove one", path.display(), numbers[0], numbers[1])]
-    DuplicateColumn {
-        /// The file.
-        path: PathBuf,
-        /// The name.
-        column: String,
-        /// Which columns have it, counted from 1.
-        numbers: [usize; 2],
-    },
-
-    /// A label column that is not in the file.
-    #[error("{} has no column {label:?} to take the label from; its columns are {}", path.display(), list(columns))]
-    NoLabel {
-        /// The file.
-        path: PathBuf,
-        /// Column in the plan.
-        label: String,
-        /// The columns there are.
-        columns: Vec<String>,
-    },
+    pub(crate) fn header_only(path: &Path) -> DataError {
+        let path = path.display();
+        DataError::new(format!("{path} has a header but no samples; it must hold at least two"))
+    }
 
     /// A table whose only column is the label.
-    #[error("{} has the label column {label:?} and no other; there is nothing to learn it from", path.display())]
-    NoFeatures {
-        /// The file.
-        path: PathBuf,
-        /// The only column.
-        label: String,
-    },
+    pub(crate) fn no_features(path: &Path, label: &str) -> DataError {
+        DataError::new(format!(
+            "{} has the label column {:?} and no other; there is nothing to learn it from",
+            path.display(),
+            shortened(label)
+        ))
+    }
 
     /// A column that is not in the file.
-    #[error("{} has no column {column:?}, {purpose}; its columns are {}", path.display(), list(columns))]
-    NoColumn {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// Use of the column.
-        purpose: &'static str,
-        /// The columns there are.
-        columns: Vec<String>,
-    },
-
-    /// Too many categories to encode.
-    #[error("{}: column {column:?} has more than {limit} categories; leave it out with exclude", path.display())]
-    ManyCategories {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// Maximum number of categories.
-        limit: usize,
-    },
-
-    /// A category that the training data do not have.
-    #[error("{place}: {value:?} is not a category of the training data; they are {}", list(known))]
-    UnknownCategory {
-        /// Place.
-        place: Box<Place>,
-        /// Value found.
-        value: String,
-        /// Known categories.
-        known: Vec<String>,
-    },
+    pub(crate) fn no_column(
+        path: &Path,
+        column: &str,
+        purpose: &str,
+        columns: &[String],
+    ) -> DataError {
+        DataError::new(format!(
+            "{} has no column {:?}, {purpose}; its columns are {}",
+            path.display(),
+            shortened(column),
+            list(columns)
+        ))
+    }
 
     /// New samples of another shape than those of the training.
-    #[error("{} has {found}, but the model takes {expected}", path.display())]
-    Width {
-        /// The file.
-        path: PathBuf,
-        /// Shape found.
-        found: String,
-        /// Shape of the training data.
-        expected: String,
-    },
-
-    /// A value that an embedding cannot look up.
-    #[error("{place}: {value} is not a symbol; the model takes whole numbers from 0 to {}", symbols - 1)]
-    NotASymbol {
-        /// Place.
-        place: Box<Place>,
-        /// Value found.
-        value: String,
-        /// Number of symbols.
-        symbols: usize,
-    },
-
-    /// A line with more or fewer cells than the header.
-    #[error("{}, line {line}: {found} cells where the header has {expected}; add or remove cells (a cell with a comma needs quotes)", path.display())]
-    Ragged {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: u64,
-        /// Cells on the line.
-        found: usize,
-        /// Cells of the header.
-        expected: usize,
-    },
-
-    /// A missing value: an empty cell, a null or NaN.
-    #[error("{place}: the value is missing ({value}); {advice}")]
-    Missing {
-        /// Place.
-        place: Box<Place>,
-        /// Value found.
-        value: String,
-        /// Advice.
-        advice: &'static str,
-    },
-
-    /// A value that is infinite, or too large for the 32-bit floats that models compute with.
-    #[error("{place}: {value} is infinite or too large (the limit is 3.4e38); {advice}")]
-    Infinite {
-        /// Place.
-        place: Box<Place>,
-        /// Value found.
-        value: String,
-        /// Advice.
-        advice: &'static str,
-    },
+    pub(crate) fn width(path: &Path, found: &str, expected: &str) -> DataError {
+        let path = path.display();
+        DataError::new(format!("{path} has {found}, but the model takes {expected}"))
+    }
 
     /// A text where a number must be.
-    #[error("{place}: {value:?} is not a number; {advice}")]
-    NotANumber {
-        /// Place.
-        place: Box<Place>,
-        /// Value found.
-        value: String,
-        /// Advice.
-        advice: &'static str,
-    },
-
-    /// A number that cannot be the number of a class.
-    #[error("{place}: {value} is not a class; {expected}")]
-    NotAClass {
-        /// Place.
-        place: Box<Place>,
-        /// Value found.
-        value: String,
-        /// Format of a class.
-        expected: &'static str,
-    },
+    pub(crate) fn not_a_number(place: Box<Place>, value: &str, advice: &str) -> DataError {
+        DataError::value(place, format!("{value:?} is not a number; {advice}"))
+    }
 
     /// A file is damaged, or is not of the kind stated in the plan.
-    #[error("{} is not a valid {format} file: {what}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The format it should have.
-        format: &'static str,
-        /// Cause.
-        what: String,
-    },
+    pub(crate) fn malformed(path: &Path, format: &str, what: impl fmt::Display) -> DataError {
+        DataError::new(format!("{} is not a valid {format} file: {what}", path.display()))
+    }
 
     /// A valid file with something in it that Surefoot does not read.
-    #[error("{}: {what}; {instead}", path.display())]
-    Unsupported {
-        /// The file.
-        path: PathBuf,
-        /// Unsupported feature.
-        what: String,
-        /// Supported alternative.
-        instead: &'static str,
-    },
-
-    /// An archive without the array that the plan names.
-    #[error("{} has no array {array:?}; its arrays are {}", path.display(), list(arrays))]
-    NoArray {
-        /// The archive.
-        path: PathBuf,
-        /// Array in the plan.
-        array: String,
-        /// The arrays there are.
-        arrays: Vec<String>,
-    },
-
-    /// A validation file whose samples do not have the layout of the training file.
-    #[error("{training} has {what} {expected} and {validation} {found}; both need the same")]
-    Differs {
-        /// The training file.
-        training: Origin,
-        /// The validation file.
-        validation: Origin,
-        /// Compared property.
-        what: &'static str,
-        /// That of the training file.
-        expected: String,
-        /// That of the validation file.
-        found: String,
-    },
-
-    /// Features and labels of different numbers of samples.
-    #[error(
-        "{features} has {feature_count} samples and {labels} has {label_count}; each sample needs one label"
-    )]
-    Unpaired {
-        /// Source of the features.
-        features: String,
-        /// Number of features.
-        feature_count: usize,
-        /// Source of the labels.
-        labels: String,
-        /// Number of labels.
-        label_count: usize,
-    },
-
-    /// An image folder without classes or a class without images.
-    #[error("{} {what}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Cause.
-        what: &'static str,
-    },
+    pub(crate) fn unsupported(path: &Path, what: impl fmt::Display, instead: &str) -> DataError {
+        DataError::new(format!("{}: {what}; {instead}", path.display()))
+    }
 
     /// Labels that are all the same.
-    #[error("only one class ({class}) in {origin}; nothing to learn")]
-    OneClass {
-        /// Source of the labels.
-        origin: Origin,
-        /// The class.
-        class: String,
-    },
-
-    /// More classes than a model could tell apart.
-    #[error(
-        "{origin} has {classes} classes, and at most {limit} are allowed; if the labels are amounts, say task = \"regression\""
-    )]
-    ManyClasses {
-        /// Source of the labels.
-        origin: Origin,
-        /// Number of classes.
-        classes: String,
-        /// Maximum number.
-        limit: usize,
-    },
-
-    /// Targets that are classes cannot be scaled.
-    #[error("{origin}: the targets are classes; remove data.target_scale, which needs numbers")]
-    ScaledClasses {
-        /// Origin of the targets.
-        origin: Origin,
-    },
+    pub(crate) fn one_class(origin: &Origin, class: &str) -> DataError {
+        let class = shortened(class);
+        DataError::new(format!("only one class ({class}) in {origin}; nothing to learn"))
+    }
 
     /// A stated task that the targets do not fit.
-    #[error("the plan says task = \"{}\", but {origin} has {found}; {advice}", task.name())]
-    WrongTask {
-        /// The task of the plan.
-        task: Task,
-        /// Source of the labels.
-        origin: Origin,
-        /// Kind of the labels.
-        found: String,
-        /// Advice.
-        advice: &'static str,
-    },
-
-    /// Shares of the split that are not shares.
-    #[error("split.{key} = {value}: {need}")]
-    BadSplit {
-        /// The setting.
-        key: &'static str,
-        /// Its value.
-        value: f64,
-        /// Requirement.
-        need: &'static str,
-    },
+    pub(crate) fn wrong_task(task: Task, origin: &Origin, found: &str, advice: &str) -> DataError {
+        let task = task.name();
+        DataError::new(format!(
+            "the plan says task = \"{task}\", but {origin} has {found}; {advice}"
+        ))
+    }
 
     /// A part of the split that would have no samples.
-    #[error(
-        "the {part} part would be empty: {share} of {samples} samples is none; give it a larger share, or more samples"
-    )]
-    EmptyPart {
-        /// Which part.
-        part: &'static str,
-        /// Its share.
-        share: f64,
-        /// Number of samples.
-        samples: usize,
-    },
-
-    /// Arithmetic on symbols, whose numbers are names and not amounts.
-    #[error("{origin} gives symbols, which are numbered and not measured; set {instead}")]
-    MeasuredSymbols {
-        /// Source of the symbols.
-        origin: Origin,
-        /// The setting that leaves them as they are.
-        instead: &'static str,
-    },
-
-    /// A setting of a source that makes no sense.
-    #[error("data.source ({kind}): {key} = {value}; {need}")]
-    Setting {
-        /// The kind of source.
-        kind: &'static str,
-        /// The setting.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// Requirement.
-        need: &'static str,
-    },
+    pub(crate) fn empty_part(part: &str, share: f64, samples: usize) -> DataError {
+        DataError::new(format!(
+            "the {part} part would be empty: {share} of {samples} samples is none; give it a larger share, or more samples"
+        ))
+    }
 
     /// More data than memory can hold.
-    #[error("{origin} needs {needed} bytes of memory, and {available} are available")]
-    TooLarge {
-        /// Source of the data.
-        origin: Origin,
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes available.
-        available: u64,
-    },
+    pub(crate) fn too_large(origin: &Origin, needed: u64, available: u64) -> DataError {
+        DataError::new(format!(
+            "{origin} needs {needed} bytes of memory, and {available} are available"
+        ))
+    }
+
+    /// Names the sample and the position of a row, of which a sample has `positions`.
+    pub(crate) fn at_position(mut self, positions: usize) -> DataError {
+        if let Some(place) = &mut self.place
+            && let Position::Element { sample, index } = &mut place.position
+            && positions > 1
+        {
+            index.insert(0, *sample % positions);
+            *sample /= positions;
+        }
+        self
+    }
 }
 
 /// Source of the samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// A generator, by its kind in the plan.
     Generator(&'static str),
     /// A file or folder.
@@ -400,20 +152,6 @@ pub enum Origin {
         /// Number of dropped samples.
         dropped: usize,
     },
-}
-
-impl DataError {
-    /// Names the sample and the position of a row, of which a sample has `positions`.
-    pub(crate) fn at_position(mut self, positions: usize) -> DataError {
-        if let DataError::NotAClass { place, .. } = &mut self
-            && let Position::Element { sample, index } = &mut place.position
-            && positions > 1
-        {
-            index.insert(0, *sample % positions);
-            *sample /= positions;
-        }
-        self
-    }
 }
 
 impl Origin {
@@ -453,16 +191,14 @@ impl fmt::Display for Origin {
 
 /// Place of a value in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub file: PathBuf,
-    /// Place within the file.
-    pub position: Position,
+pub(crate) struct Place {
+    pub(crate) file: PathBuf,
+    pub(crate) position: Position,
 }
 
 /// Kind of place within a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Position {
+pub(crate) enum Position {
     /// A cell of a text file.
     Cell {
         /// The line, counted from 1; the header is line 1.
@@ -514,14 +250,10 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Names for a message, not more than a line of them.
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     const MOST: usize = 20;
-    let mut text = names
-        .iter()
-        .take(MOST)
-        .map(|name| format!("{:?}", shortened(name)))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown = names.iter().take(MOST).map(|name| format!("{:?}", shortened(name)));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
     if names.len() > MOST {
         text += &format!(" and {} more", names.len() - MOST);
     }

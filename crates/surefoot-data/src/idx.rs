@@ -8,7 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use surefoot_plan::Missing;
 
 use crate::array::{Array, Number, damaged, paired};
-use crate::error::{DataError, Origin};
+use crate::error::DataError;
 use crate::samples::Samples;
 
 const FORMAT: &str = "IDX";
@@ -23,15 +23,14 @@ pub(crate) fn idx(features: &Path, labels: &Path, missing: Missing) -> Result<Sa
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {
-    let file =
-        File::open(path).map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })?;
+    let file = File::open(path).map_err(|cause| DataError::unreadable(path, &cause))?;
     array(BufReader::new(file), path)
 }
 
 fn array(mut reader: impl BufRead, file: &Path) -> Result<Array, DataError> {
     let start = reader.fill_buf().map_err(|error| damaged(file, FORMAT, error))?;
     if start.is_empty() {
-        return Err(DataError::Empty { origin: Origin::File(file.to_owned()) });
+        return Err(DataError::empty(file.display()));
     }
     if start.starts_with(&[0x1f, 0x8b]) {
         plain(MultiGzDecoder::new(reader), file)
@@ -42,11 +41,7 @@ fn array(mut reader: impl BufRead, file: &Path) -> Result<Array, DataError> {
 
 fn plain(mut reader: impl Read, file: &Path) -> Result<Array, DataError> {
     let failed = |error| damaged(file, FORMAT, error);
-    let malformed = |what: &str| DataError::Malformed {
-        path: file.to_owned(),
-        format: FORMAT,
-        what: what.to_owned(),
-    };
+    let malformed = |what: &str| DataError::malformed(file, FORMAT, what);
     let mut start = [0; 4];
     reader.read_exact(&mut start).map_err(failed)?;
     let [0, 0, kind, dimensions] = start else {

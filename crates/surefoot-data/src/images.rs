@@ -13,7 +13,9 @@ pub(crate) fn images(
     size: Option<[usize; 2]>,
     channels: usize,
 ) -> Result<Samples, DataError> {
-    let setting = |key, value, need| DataError::Setting { kind: "images", key, value, need };
+    let setting = |key: &str, value: String, need: &str| {
+        DataError::new(format!("data.source (images): {key} = {value}; {need}"))
+    };
     if channels != 1 && channels != 3 {
         let need = "it must be 1 (grey) or 3 (colour)";
         return Err(setting("channels", channels.to_string(), need));
@@ -25,11 +27,8 @@ pub(crate) fn images(
     let (files, names, notes) = listing(path)?;
     let decode = |file: &Path| {
         let bytes = std::fs::read(file).map_err(|cause| unreadable(file, cause))?;
-        Picture::decode(&bytes, channels).map_err(|what| DataError::Malformed {
-            path: file.to_owned(),
-            format: "PNG or JPEG",
-            what,
-        })
+        Picture::decode(&bytes, channels)
+            .map_err(|what| DataError::malformed(file, "PNG or JPEG", what))
     };
     let [height, width] = match size {
         Some(size) => size,
@@ -64,10 +63,10 @@ fn listing(path: &Path) -> Result<Listing, DataError> {
     let (classes, strays) = entries(path)?;
     let mut others = strays.len();
     if classes.is_empty() {
-        return Err(DataError::Folder {
-            path: path.to_owned(),
-            what: "has no folders in it; put the images of each class into a folder of its own",
-        });
+        return Err(DataError::new(format!(
+            "{} has no folders in it; put the images of each class into a folder of its own",
+            path.display()
+        )));
     }
     let mut files = Vec::new();
     for (class, folder) in (0..).zip(&classes) {
@@ -80,10 +79,10 @@ fn listing(path: &Path) -> Result<Listing, DataError> {
             }
         }
         if files.len() == before {
-            return Err(DataError::Folder {
-                path: folder.to_owned(),
-                what: "has no PNG or JPEG images in it; remove the folder or add images",
-            });
+            return Err(DataError::new(format!(
+                "{} has no PNG or JPEG images in it; remove the folder or add images",
+                folder.display()
+            )));
         }
     }
     let names = classes
@@ -123,7 +122,7 @@ fn is_image(path: &Path) -> bool {
 }
 
 fn unreadable(path: &Path, cause: std::io::Error) -> DataError {
-    DataError::Unreadable { path: path.to_owned(), cause }
+    DataError::unreadable(path, &cause)
 }
 
 #[cfg(test)]

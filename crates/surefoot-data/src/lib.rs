@@ -12,11 +12,11 @@
 //! ```
 //! use std::path::Path;
 //! use surefoot_data::load;
-//! use surefoot_plan::{Data, Scale, Source, Split};
+//! use surefoot_plan::{Data, Scale, Source, SplitFractions};
 //!
 //! let data = Data {
 //!     scale: Scale::Standardise,
-//!     split: Split { validation: 0.2, test: 0.1 },
+//!     split: SplitFractions { validation: 0.2, test: 0.1 },
 //!     ..Data::new(Source::Moons { samples: 100, noise: 0.1 })
 //! };
 //! let set = load(&data, 42, Path::new("."))?;
@@ -50,7 +50,7 @@ mod validation;
 
 pub use dataset::{Dataset, Part, Targets};
 pub use draft::{Draft, draft};
-pub use error::{DataError, Origin, Place, Position};
+pub use error::DataError;
 pub use memory::available_memory;
 pub use preprocessing::{Column, Preprocessing};
 pub use scale::Scaling;
@@ -59,7 +59,7 @@ use std::path::Path;
 
 use samples::{Measure, Samples};
 use split::Division;
-use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, Split, Task};
+use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, SplitFractions, Task};
 
 /// Loads the data of a plan. Files are relative to `base`, the plan's folder.
 ///
@@ -150,12 +150,17 @@ fn prepare(
     if count < 2 {
         let origin = samples.origin;
         return Err(match count {
-            0 => DataError::Empty { origin },
-            _ => DataError::OneSample { origin },
+            0 => DataError::empty(origin),
+            _ => DataError::new(format!(
+                "{origin} has a single sample; it must hold at least two, one to learn from and one to judge by"
+            )),
         });
     }
     if let Some(instead) = arithmetic(data).filter(|_| samples.measure == Measure::Symbols) {
-        return Err(DataError::MeasuredSymbols { origin: samples.origin, instead });
+        let origin = samples.origin;
+        return Err(DataError::new(format!(
+            "{origin} gives symbols, which are numbered and not measured; set {instead}"
+        )));
     }
     let learnt = task::learnt(
         samples.labels,
@@ -177,11 +182,11 @@ fn prepare(
     let division = match training {
         None => split::divide(data.split, count, seed)?,
         Some(training) if training == count => {
-            return Err(DataError::Empty { origin: samples.origin.of_sample(count).0.clone() });
+            return Err(DataError::empty(samples.origin.of_sample(count).0));
         }
         Some(training) => Division {
             validation: (training as u64..count as u64).collect(),
-            ..split::divide(Split { validation: 0.0, ..data.split }, training, seed)?
+            ..split::divide(SplitFractions { validation: 0.0, ..data.split }, training, seed)?
         },
     };
     // The parts are copies.
@@ -201,7 +206,7 @@ fn prepare(
     let mut notes = samples.notes;
     let cleaned = clean::clean(&mut parts, data, &samples.shape, learnt.width * samples.positions);
     let cleaned =
-        cleaned.ok_or_else(|| DataError::OnlyOutliers { origin: samples.origin.clone() })?;
+        cleaned.ok_or_else(|| DataError::new(format!("every training sample of {} has an outlier; set outliers = \"clip\" to keep the samples", samples.origin)))?;
     // Clipped or filled-in values need not be whole numbers.
     let symbols = if cleaned.notes.is_empty() { symbols } else { 0 };
     notes.extend(cleaned.notes);
@@ -212,7 +217,10 @@ fn prepare(
         }
     }
     if data.target_scale != Scale::None && learnt.task != Task::Regression {
-        return Err(DataError::ScaledClasses { origin: samples.label_origin });
+        return Err(DataError::new(format!(
+            "{}: the targets are classes; remove data.target_scale, which needs numbers",
+            samples.label_origin
+        )));
     }
     let target_scaling = match &parts[0].targets {
         Targets::Values(values) => Scaling::fit(data.target_scale, values, &[learnt.width]),

@@ -46,11 +46,9 @@ impl Gaps {
         } else if number.is_nan() || self.allowed {
             self.fill(written, place)
         } else {
-            Err(DataError::Infinite {
-                place: place(),
-                value: shortened(&written.to_string()),
-                advice: self.advice,
-            })
+            let (value, advice) = (shortened(&written.to_string()), self.advice);
+            let fault = format!("{value} is infinite or too large (the limit is 3.4e38); {advice}");
+            Err(DataError::value(place(), fault))
         }
     }
 
@@ -63,10 +61,7 @@ impl Gaps {
         if self.allowed {
             return Ok(f64::NAN);
         }
-        Err(DataError::Missing {
-            place: place(),
-            value: shortened(&written.to_string()),
-            advice: self.advice,
-        })
+        let value = shortened(&written.to_string());
+        Err(DataError::value(place(), format!("the value is missing ({value}); {}", self.advice)))
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use surefoot_plan::Missing;
 
 use crate::array::{Array, Number, damaged, paired};
-use crate::error::{DataError, Origin, shortened};
+use crate::error::{DataError, shortened};
 use crate::missing::Gaps;
 use crate::samples::Samples;
 
@@ -33,30 +33,25 @@ pub(crate) fn features(
         found => found,
     };
     if found != shape {
-        return Err(DataError::Width {
-            path: path.to_owned(),
-            found: format!("samples of shape {found:?}"),
-            expected: format!("samples of shape {shape:?}"),
-        });
+        let samples = |shape: &[usize]| format!("samples of shape {shape:?}");
+        return Err(DataError::width(path, &samples(found), &samples(shape)));
     }
     array.numbers(Gaps::in_features(missing), |number| number as f32)
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {
-    let file =
-        File::open(path).map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })?;
+    let file = File::open(path).map_err(|cause| DataError::unreadable(path, &cause))?;
     array(BufReader::new(file), path)
 }
 
 /// Reads an array; `file` is what messages call it.
 pub(crate) fn array(mut reader: impl Read, file: &Path) -> Result<Array, DataError> {
     let failed = |error| damaged(file, FORMAT, error);
-    let malformed =
-        |what: String| DataError::Malformed { path: file.to_owned(), format: FORMAT, what };
+    let malformed = |what: String| DataError::malformed(file, FORMAT, what);
     let mut start = Vec::new();
     reader.by_ref().take(8).read_to_end(&mut start).map_err(failed)?;
     if start.is_empty() {
-        return Err(DataError::Empty { origin: Origin::File(file.to_owned()) });
+        return Err(DataError::empty(file.display()));
     }
     let [0x93, b'N', b'U', b'M', b'P', b'Y', version, _] = start[..] else {
         return Err(malformed("it does not begin as one".into()));
@@ -86,11 +81,11 @@ pub(crate) fn array(mut reader: impl Read, file: &Path) -> Result<Array, DataErr
             shortened(&text)
         ))
     })?;
-    let (number, big_endian) = number(&header.descr).ok_or_else(|| DataError::Unsupported {
-        path: file.to_owned(),
-        what: format!("numbers of type {:?} are not read", shortened(&header.descr)),
-        instead: "save whole numbers, booleans, float32 or float64, for example with \
-                      array.astype(\"float32\")",
+    let (number, big_endian) = number(&header.descr).ok_or_else(|| {
+        let what = format!("numbers of type {:?} are not read", shortened(&header.descr));
+        let instead = "save whole numbers, booleans, float32 or float64, for example with \
+                       array.astype(\"float32\")";
+        DataError::unsupported(file, what, instead)
     })?;
     let array = Array::read(reader, file, FORMAT, number, big_endian, header.shape)?;
     Ok(if header.fortran_order { array.transposed() } else { array })

@@ -8,7 +8,7 @@ use surefoot_plan::Missing;
 use zip::ZipArchive;
 
 use crate::array::{Array, paired};
-use crate::error::DataError;
+use crate::error::{DataError, list};
 use crate::npy;
 use crate::samples::Samples;
 
@@ -19,14 +19,13 @@ pub(crate) fn npz(
     labels: &str,
     missing: Missing,
 ) -> Result<Samples, DataError> {
-    let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
+    let unreadable = |cause| DataError::unreadable(path, &cause);
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.is_dir() {
         return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
     }
-    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| {
-        DataError::Malformed { path: path.to_owned(), format: "NPZ", what: error.to_string() }
-    })?;
+    let mut archive = ZipArchive::new(BufReader::new(file))
+        .map_err(|error| DataError::malformed(path, "NPZ", error))?;
     let features = member(&mut archive, path, features)?;
     let labels = member(&mut archive, path, labels)?;
     paired(features, labels, missing)
@@ -43,13 +42,14 @@ fn member(
         .filter_map(|file| file.strip_suffix(".npy").map(str::to_owned))
         .collect();
     if !arrays.iter().any(|array| array == name) {
-        return Err(DataError::NoArray { path: path.to_owned(), array: name.to_owned(), arrays });
+        let (path, arrays) = (path.display(), list(&arrays));
+        return Err(DataError::new(format!(
+            "{path} has no array {name:?}; its arrays are {arrays}"
+        )));
     }
-    let file = archive.by_name(&format!("{name}.npy")).map_err(|error| DataError::Malformed {
-        path: path.to_owned(),
-        format: "NPZ",
-        what: format!("array {name:?}: {error}"),
-    })?;
+    let file = archive
+        .by_name(&format!("{name}.npy"))
+        .map_err(|error| DataError::malformed(path, "NPZ", format!("array {name:?}: {error}")))?;
     // Messages about the array name it within its archive, as Python would index it.
     let place = PathBuf::from(format!("{}[{name:?}]", path.display()));
     npy::array(file, &place)

@@ -18,6 +18,8 @@ use crate::preprocessing::Column as Feature;
 use crate::samples::{Form, Labels, Measure, Samples, room};
 use crate::table::{Names, label_columns};
 
+const FORMAT: &str = "Parquet";
+
 /// Number of values read at a time.
 const BATCH: usize = 1 << 13;
 
@@ -28,27 +30,18 @@ pub(crate) fn parquet(
     known: Option<&[Feature]>,
     missing: Missing,
 ) -> Result<Samples, DataError> {
-    let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
+    let unreadable = |cause| DataError::unreadable(path, &cause);
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_dir() {
-        return Err(DataError::Unsupported {
-            path: path.to_owned(),
-            what: "it is a folder".into(),
-            instead: "name a single Parquet file",
-        });
+        return Err(DataError::unsupported(path, "it is a folder", "name a single Parquet file"));
     }
     if metadata.len() == 0 {
-        return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
+        return Err(DataError::empty(path.display()));
     }
     // The library has panicked on damaged files before; a run must not.
-    std::panic::catch_unwind(|| read(path, file, labels, known, missing)).unwrap_or_else(|_| {
-        Err(DataError::Malformed {
-            path: path.to_owned(),
-            format: "Parquet",
-            what: "it is damaged".into(),
-        })
-    })
+    std::panic::catch_unwind(|| read(path, file, labels, known, missing))
+        .unwrap_or_else(|_| Err(DataError::malformed(path, FORMAT, "it is damaged")))
 }
 
 fn read(
@@ -65,7 +58,7 @@ fn read(
     let (columns, notes) = table.columns();
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     if names.is_empty() {
-        return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
+        return Err(DataError::empty(path.display()));
     }
     let targets = label_columns(path, &names, labels)?;
     let labels = match targets[..] {
@@ -74,7 +67,7 @@ fn read(
     };
     let count = labels.len();
     if count == 0 {
-        return Err(DataError::HeaderOnly { path: path.to_owned() });
+        return Err(DataError::header_only(path));
     }
 
     let mut inputs = Vec::new();
@@ -82,11 +75,13 @@ fn read(
         Some(known) => {
             for feature in known {
                 let column = columns.iter().find(|column| column.name == feature.name);
-                inputs.push(column.ok_or_else(|| DataError::NoColumn {
-                    path: path.to_owned(),
-                    column: shortened(&feature.name),
-                    purpose: "which the training data have",
-                    columns: names.clone(),
+                inputs.push(column.ok_or_else(|| {
+                    DataError::no_column(
+                        path,
+                        &feature.name,
+                        "which the training data have",
+                        &names,
+                    )
                 })?);
             }
         }
@@ -110,11 +105,8 @@ fn read(
             }
         })?;
         if read != count {
-            return Err(DataError::Malformed {
-                path: path.to_owned(),
-                format: "Parquet",
-                what: format!("column {:?} has {read} rows, not {count}", column.name),
-            });
+            let what = format!("column {:?} has {read} rows, not {count}", column.name);
+            return Err(DataError::malformed(path, FORMAT, what));
         }
     }
     Ok(Samples {
@@ -330,11 +322,8 @@ impl Table<'_> {
     }
 
     fn not_read(&self, column: &Column, what: &str) -> DataError {
-        DataError::Unsupported {
-            path: self.path.to_owned(),
-            what: format!("column {:?} holds {what}", shortened(&column.name)),
-            instead: "encode it as numbers, or remove the column",
-        }
+        let what = format!("column {:?} holds {what}", shortened(&column.name));
+        DataError::unsupported(self.path, what, "encode it as numbers, or remove the column")
     }
 }
 
@@ -373,13 +362,11 @@ fn malformed(path: &Path, error: &ParquetError) -> DataError {
     let message = error.to_string();
     // The library's message for a compression that is not compiled in.
     if let Some((_, compression)) = message.split_once("Disabled feature at compile time: ") {
-        return DataError::Unsupported {
-            path: path.to_owned(),
-            what: format!("its compression, {compression}, is not read"),
-            instead: "compress it with snappy, zstd or gzip, or not at all",
-        };
+        let what = format!("its compression, {compression}, is not read");
+        let instead = "compress it with snappy, zstd or gzip, or not at all";
+        return DataError::unsupported(path, what, instead);
     }
-    DataError::Malformed { path: path.to_owned(), format: "Parquet", what: message }
+    DataError::malformed(path, FORMAT, message)
 }
 
 #[cfg(test)]

@@ -92,11 +92,8 @@ impl Preprocessing {
             Some("npy") => npy::features(path, &self.input_shape, self.missing())?,
             Some("csv" | "tsv" | "txt") => csv::features(path, self, self.missing())?,
             _ => {
-                return Err(DataError::Unsupported {
-                    path: path.to_owned(),
-                    what: "new data are read from CSV and NPY files".to_owned(),
-                    instead: "convert it to .csv or .npy",
-                });
+                let what = "new data are read from CSV and NPY files";
+                return Err(DataError::unsupported(path, what, "convert it to .csv or .npy"));
             }
         };
         self.apply(&mut features);
@@ -134,17 +131,19 @@ impl Preprocessing {
         let is_symbol = |value: f32| value.fract() == 0.0 && (0.0..symbols as f32).contains(&value);
         match features.iter().position(|&value| !is_symbol(value)) {
             None => Ok(()),
-            Some(at) => Err(DataError::NotASymbol {
-                place: Box::new(Place {
-                    file: "the data".into(),
-                    position: Position::Element {
-                        sample: at / self.width().max(1),
-                        index: vec![at % self.width().max(1)],
-                    },
-                }),
-                value: features[at].to_string(),
-                symbols,
-            }),
+            Some(at) => {
+                let width = self.width().max(1);
+                let position = Position::Element { sample: at / width, index: vec![at % width] };
+                let place = Box::new(Place { file: "the data".into(), position });
+                Err(DataError::value(
+                    place,
+                    format!(
+                        "{} is not a symbol; the model takes whole numbers from 0 to {}",
+                        features[at],
+                        symbols - 1
+                    ),
+                ))
+            }
         }
     }
 

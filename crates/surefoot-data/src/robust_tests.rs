@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ::parquet::basic::Compression;
 use proptest::prelude::*;
-use surefoot_plan::Split;
+use surefoot_plan::SplitFractions;
 use zip::CompressionMethod;
 
 use super::*;
@@ -46,7 +46,7 @@ fn load_bytes(bytes: &[u8], source: fn(PathBuf) -> Source) -> Result<Dataset, Da
         missing: Missing::Drop,
         outliers: Outliers::Clip,
         scale: Scale::Standardise,
-        split: Split { validation: 0.3, test: 0.0 },
+        split: SplitFractions { validation: 0.3, test: 0.0 },
         ..Data::new(source(path))
     };
     // Damaged data reaches farthest where missing values are allowed.

@@ -152,7 +152,7 @@ pub(crate) fn room<T>(origin: &Origin, samples: usize, width: usize) -> Result<V
     let available = room.try_reserve_exact(samples * width).is_ok();
     match available {
         true => Ok(room),
-        false => Err(DataError::TooLarge { origin: origin.clone(), needed, available: 0 }),
+        false => Err(DataError::too_large(origin, needed, 0)),
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn room<T>(origin: &Origin, samples: usize, width: usize) -> Result<V
 pub(crate) fn check_memory(origin: &Origin, needed: u64) -> Result<(), DataError> {
     let available = available_memory();
     match needed > available {
-        true => Err(DataError::TooLarge { origin: origin.clone(), needed, available }),
+        true => Err(DataError::too_large(origin, needed, available)),
         false => Ok(()),
     }
 }

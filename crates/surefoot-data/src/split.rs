@@ -1,6 +1,6 @@
 //! Which sample is in which part: a keyed shuffle cut at both ends.
 
-use surefoot_plan::Split;
+use surefoot_plan::SplitFractions;
 use surefoot_random::{Key, Permutation, Purpose};
 
 use crate::error::DataError;
@@ -18,19 +18,22 @@ pub(crate) struct Division {
 /// They are shuffled by key; validation is cut off at the front and test at the back. So a sample's
 /// part depends on the seed, the number of samples and the shares alone, and another share of the
 /// one leaves the other as it was.
-pub(crate) fn divide(split: Split, samples: usize, seed: u64) -> Result<Division, DataError> {
+pub(crate) fn divide(
+    split: SplitFractions,
+    samples: usize,
+    seed: u64,
+) -> Result<Division, DataError> {
     let validation = count("validation", split.validation, samples)?;
     let test = count("test", split.test, samples)?;
     let share = 1.0 - split.validation - split.test;
     if share <= 0.0 {
-        return Err(DataError::BadSplit {
-            key: "validation",
-            value: split.validation,
-            need: "with split.test it must leave something to train on",
-        });
+        return Err(DataError::new(format!(
+            "split.validation = {}: with split.test it must leave something to train on",
+            split.validation
+        )));
     }
     let Some(last) = samples.checked_sub(test).filter(|&last| last > validation) else {
-        return Err(DataError::EmptyPart { part: "training", share, samples });
+        return Err(DataError::empty_part("training", share, samples));
     };
     let order = Permutation::new(Key::new(seed, Purpose::Split), samples as u64);
     let part = |from: usize, to: usize| {
@@ -48,15 +51,13 @@ pub(crate) fn divide(split: Split, samples: usize, seed: u64) -> Result<Division
 /// Rounds a share to a number of samples; 0 only if the share is 0.
 fn count(part: &'static str, share: f64, samples: usize) -> Result<usize, DataError> {
     if !(0.0..1.0).contains(&share) {
-        return Err(DataError::BadSplit {
-            key: part,
-            value: share,
-            need: "it must be a share of the samples, at least 0 and below 1",
-        });
+        return Err(DataError::new(format!(
+            "split.{part} = {share}: it must be a share of the samples, at least 0 and below 1"
+        )));
     }
     let count = (share * samples as f64).round() as usize;
     if count == 0 && share > 0.0 {
-        return Err(DataError::EmptyPart { part, share, samples });
+        return Err(DataError::empty_part(part, share, samples));
     }
     Ok(count)
 }
@@ -66,8 +67,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn split(validation: f64, test: f64) -> Split {
-        Split { validation, test }
+    fn split(validation: f64, test: f64) -> SplitFractions {
+        SplitFractions { validation, test }
     }
 
     proptest! {

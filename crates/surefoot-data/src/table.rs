@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::error::{DataError, shortened};
+use crate::error::{DataError, list, shortened};
 use crate::samples::Labels;
 
 /// Returns the indices of the label columns: those in the plan, or the last.
@@ -19,11 +19,11 @@ pub(crate) fn label_columns(
     let mut seen = HashMap::new();
     for (number, column) in (1..).zip(columns) {
         if let Some(first) = seen.insert(column, number) {
-            return Err(DataError::DuplicateColumn {
-                path: path.to_owned(),
-                column: shortened(column),
-                numbers: [first, number],
-            });
+            return Err(DataError::new(format!(
+                "{} has two columns named {:?} (numbers {first} and {number}); rename or remove one",
+                path.display(),
+                shortened(column)
+            )));
         }
     }
     let mut found = Vec::new();
@@ -31,11 +31,11 @@ pub(crate) fn label_columns(
         match columns.iter().position(|column| column == label) {
             Some(at) => found.push(at),
             None => {
-                return Err(DataError::NoLabel {
-                    path: path.to_owned(),
-                    label: label.clone(),
-                    columns: columns.to_vec(),
-                });
+                return Err(DataError::new(format!(
+                    "{} has no column {label:?} to take the label from; its columns are {}",
+                    path.display(),
+                    list(columns)
+                )));
             }
         }
     }
@@ -43,10 +43,7 @@ pub(crate) fn label_columns(
         found.extend(columns.len().checked_sub(1));
     }
     match found.len() == columns.len() {
-        true => Err(DataError::NoFeatures {
-            path: path.to_owned(),
-            label: columns.first().map_or_else(String::new, |label| shortened(label)),
-        }),
+        true => Err(DataError::no_features(path, columns.first().map_or("", String::as_str))),
         false => Ok(found),
     }
 }

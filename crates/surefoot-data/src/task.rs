@@ -59,12 +59,10 @@ fn numbers(
     let is_hot = || values.chunks(width).all(|row| hot(row).is_some());
     match (form, stated) {
         (_, Some(Task::Regression)) | (Form::Amounts, None) => Ok(amounts(&values, width)),
-        (Form::Amounts, Some(task)) => Err(DataError::WrongTask {
-            task,
-            origin: origin.clone(),
-            found: "amounts, not classes".into(),
-            advice: "say task = \"regression\"",
-        }),
+        (Form::Amounts, Some(task)) => {
+            let advice = "say task = \"regression\"";
+            Err(DataError::wrong_task(task, origin, "amounts, not classes", advice))
+        }
         (_, Some(Task::MultiLabel)) => multi_label(&values, names(), origin),
         (_, Some(_)) if width > 1 => one_hot(&values, names(), stated, origin),
         (_, None) if width > 1 && is_hot() => {
@@ -108,8 +106,7 @@ fn multi_label(values: &[f64], names: Vec<String>, origin: &Origin) -> Result<Le
     }
     let first = &values[..width];
     if values.chunks(width).all(|row| row == first) {
-        let class = shortened(&format!("{first:?}"));
-        return Err(DataError::OneClass { origin: origin.clone(), class });
+        return Err(DataError::one_class(origin, &format!("{first:?}")));
     }
     Ok(Learnt { task: Task::MultiLabel, classes: names, ..amounts(values, width) })
 }
@@ -208,26 +205,20 @@ fn named(
     let seen = counts.iter().filter(|&&count| count > 0).count();
     if seen < 2 {
         let class = ids.first().map_or("none", |&id| &names[id as usize]);
-        return Err(DataError::OneClass { origin: origin.clone(), class: shortened(class) });
+        return Err(DataError::one_class(origin, class));
     }
     let task = match stated {
         None if names.len() == 2 => Task::Binary,
         None => Task::MultiClass,
         Some(Task::Binary) if names.len() != 2 => {
-            return Err(DataError::WrongTask {
-                task: Task::Binary,
-                origin: origin.clone(),
-                found: format!("{} classes", names.len()),
-                advice: "say task = \"multi_class\", or number the two classes 0 and 1",
-            });
+            let found = format!("{} classes", names.len());
+            let advice = "say task = \"multi_class\", or number the two classes 0 and 1";
+            return Err(DataError::wrong_task(Task::Binary, origin, &found, advice));
         }
         Some(task @ (Task::Regression | Task::MultiLabel)) => {
-            return Err(DataError::WrongTask {
-                task,
-                origin: origin.clone(),
-                found: format!("classes such as {:?}", shortened(&names[0])),
-                advice: "leave task out, or give labels that are numbers",
-            });
+            let found = format!("classes such as {:?}", shortened(&names[0]));
+            let advice = "leave task out, or give labels that are numbers";
+            return Err(DataError::wrong_task(task, origin, &found, advice));
         }
         Some(task) => task,
     };
@@ -278,23 +269,16 @@ fn limit(classes: f64, origin: &Origin) -> Result<(), DataError> {
     if classes <= MOST_CLASSES as f64 {
         return Ok(());
     }
-    Err(DataError::ManyClasses {
-        origin: origin.clone(),
-        classes: classes.to_string(),
-        limit: MOST_CLASSES,
-    })
+    Err(DataError::new(format!(
+        "{origin} has {classes} classes, and at most {MOST_CLASSES} are allowed; if the labels are amounts, say task = \"regression\""
+    )))
 }
 
 fn not_a_class(origin: &Origin, sample: usize, value: String, expected: &'static str) -> DataError {
     let (origin, sample) = origin.of_sample(sample);
-    DataError::NotAClass {
-        place: Box::new(Place {
-            file: origin.to_string().into(),
-            position: Position::Element { sample, index: Vec::new() },
-        }),
-        value,
-        expected,
-    }
+    let position = Position::Element { sample, index: Vec::new() };
+    let place = Box::new(Place { file: origin.to_string().into(), position });
+    DataError::value(place, format!("{value} is not a class; {expected}"))
 }
 
 #[cfg(test)]

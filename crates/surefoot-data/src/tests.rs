@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use surefoot_plan::{Split, Task};
+use surefoot_plan::{SplitFractions, Task};
 
 use super::*;
 
 fn data(source: Source) -> Data {
-    Data { split: Split { validation: 0.25, test: 0.25 }, ..Data::new(source) }
+    Data { split: SplitFractions { validation: 0.25, test: 0.25 }, ..Data::new(source) }
 }
 
 fn parity() -> Data {

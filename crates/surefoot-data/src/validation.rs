@@ -45,12 +45,11 @@ pub(crate) fn read_like(
 ///
 /// If samples or labels have different shapes.
 pub(crate) fn join(mut training: Samples, validation: Samples) -> Result<Samples, DataError> {
-    let differ = |what: &'static str, expected: String, found: String| DataError::Differs {
-        training: training.origin.clone(),
-        validation: validation.origin.clone(),
-        what,
-        expected,
-        found,
+    let differ = |what: &'static str, expected: String, found: String| {
+        let (one, other) = (&training.origin, &validation.origin);
+        DataError::new(format!(
+            "{one} has {what} {expected} and {other} {found}; both need the same"
+        ))
     };
     if training.shape != validation.shape {
         let shapes = [&training.shape, &validation.shape].map(|shape| format!("{shape:?}"));

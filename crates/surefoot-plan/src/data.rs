@@ -26,7 +26,7 @@ pub struct Data {
     /// Scaling of the targets of a regression; fitted on the training split only.
     pub target_scale: Scale,
     /// Division into training, validation and test split.
-    pub split: Split,
+    pub split: SplitFractions,
 }
 
 /// Kind of the targets.
@@ -82,7 +82,7 @@ pub enum Scale {
 
 /// Fractions of the splits. A keyed draw assigns samples, so each sample is always in the same split.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Split {
+pub struct SplitFractions {
     /// Fraction of samples used to evaluate the model after each epoch. Not used if there is a
     /// validation file.
     pub validation: f64,
@@ -90,7 +90,7 @@ pub struct Split {
     pub test: f64,
 }
 
-impl Default for Split {
+impl Default for SplitFractions {
     fn default() -> Self {
         Self { validation: 0.2, test: 0.0 }
     }
@@ -107,7 +107,7 @@ impl Data {
             outliers: Outliers::Keep,
             scale: Scale::None,
             target_scale: Scale::None,
-            split: Split::default(),
+            split: SplitFractions::default(),
         }
     }
 
@@ -217,7 +217,7 @@ impl Choice for Scale {
     ];
 }
 
-impl Record for Split {
+impl Record for SplitFractions {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         keys! { f, self; optional: validation(share), test(share); }
     }
@@ -233,7 +233,7 @@ impl Record for Split {
     }
 }
 
-impl Term for Split {
+impl Term for SplitFractions {
     const NOUN: &'static str = "a table with `validation` and `test`";
 
     fn read(node: &Node, key: &str) -> Result<Self, Fault> {

@@ -65,7 +65,7 @@ mod tree;
 mod weight;
 
 pub use activation::Activation;
-pub use data::{Data, Missing, Outliers, Scale, Split, Task};
+pub use data::{Data, Missing, Outliers, Scale, SplitFractions, Task};
 pub use document::Document;
 pub use error::{PlanError, Snippet};
 pub use initializer::{Initializer, Regularizer};

@@ -75,9 +75,9 @@ pub enum Loss {
 /// Observation options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watch {
-    /// How often to observe layers.
+    /// Interval between observations of layers.
     pub every: ObserveEvery,
-    /// How often to compute quartiles, which cost more than all other statistics.
+    /// Interval between computations of quartiles, which cost more than all other statistics.
     pub quartiles: ObserveEvery,
     /// Observes gradients.
     pub gradients: bool,

@@ -16,7 +16,7 @@ pub use run::run_seeds;
 
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::Thresholds;
-use surefoot_plan::{Data, Missing, Outliers, Plan, Scale, Source, Split};
+use surefoot_plan::{Data, Missing, Outliers, Plan, Scale, Source, SplitFractions};
 use surefoot_record::logs::{self, Map};
 use surefoot_tune::Study;
 
@@ -89,7 +89,7 @@ fn load(source: Source) {
         missing: Missing::Drop,
         outliers: Outliers::Clip,
         scale: Scale::Standardise,
-        split: Split { validation: 0.3, test: 0.0 },
+        split: SplitFractions { validation: 0.3, test: 0.0 },
         ..Data::new(source)
     };
     let _ = surefoot_data::load(&data, 1, Path::new(""));

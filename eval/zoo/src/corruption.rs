@@ -4,7 +4,7 @@ use crate::fault::Corruption;
 use std::io;
 use std::path::Path;
 use surefoot_data::Targets;
-use surefoot_plan::{Plan, Source, Split};
+use surefoot_plan::{Plan, Source, SplitFractions};
 use surefoot_random::{Key, Purpose};
 
 /// Factor of an outlier.
@@ -18,7 +18,7 @@ pub(crate) fn corrupt(
     name: &str,
 ) -> Result<Plan, String> {
     let mut whole = plan.data.clone();
-    whole.split = Split { validation: 0.0, test: 0.0 };
+    whole.split = SplitFractions { validation: 0.0, test: 0.0 };
     let data = surefoot_data::load(&whole, plan.seed, dir).map_err(|error| error.to_string())?;
     let key = Key::new(plan.seed, Purpose::Noise);
     let mut features = data.train.features;

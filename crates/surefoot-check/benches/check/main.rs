@@ -65,10 +65,10 @@ fn parse(files: &[PathBuf], workers: usize) {
     });
 }
 
-/// What something took.
+/// Time of a measurement.
 struct Time {
     seconds: f64,
-    /// Of the processor, on all threads: what a busy machine cannot spoil. Linux only.
+    /// Processor time of all threads, which a busy machine does not change. Linux only.
     processor: Option<f64>,
 }
 

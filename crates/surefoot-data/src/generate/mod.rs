@@ -50,10 +50,11 @@ impl Settings {
         value: impl ToString,
         need: &'static str,
     ) -> Result<(), DataError> {
-        if fits {
-            return Ok(());
+        let (kind, value) = (self.0, value.to_string());
+        match fits {
+            true => Ok(()),
+            false => Err(DataError::new(format!("data.source ({kind}): {key} = {value}; {need}"))),
         }
-        Err(DataError::Setting { kind: self.0, key, value: value.to_string(), need })
     }
 
     fn samples(self, samples: usize, least: usize) -> Result<(), DataError> {

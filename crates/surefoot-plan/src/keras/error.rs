@@ -26,7 +26,7 @@ pub enum KerasErrorKind {
          of `model.to_json()`, found {found}"
     )]
     NotKeras {
-        /// What was found instead.
+        /// Content found instead.
         found: String,
     },
     /// The file has weights but no model.
@@ -35,7 +35,7 @@ pub enum KerasErrorKind {
          model with `model.save(..)`, not `model.save_weights(..)`"
     )]
     NoModel {
-        /// What was found instead.
+        /// Content found instead.
         found: String,
     },
     /// Part of the file cannot be decoded.
@@ -43,7 +43,7 @@ pub enum KerasErrorKind {
     Damaged {
         /// The part of the file.
         part: String,
-        /// What is wrong with it.
+        /// Cause.
         reason: String,
     },
     /// A subclassed model.
@@ -55,7 +55,7 @@ pub enum KerasErrorKind {
     /// A layer has several inputs or outputs.
     #[error("holds a model that is not a chain of layers: {reason}")]
     NotAChain {
-        /// Where the chain ends or branches.
+        /// Layer at which the chain ends or branches.
         reason: String,
     },
     /// Layers of unknown classes.
@@ -83,7 +83,7 @@ pub enum KerasErrorKind {
     Weights {
         /// The layer's name.
         layer: String,
-        /// What was expected and what was found.
+        /// Expected and found arrays.
         reason: String,
     },
 }

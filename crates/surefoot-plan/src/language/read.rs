@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(crate) struct Reader<'a> {
     /// Name of the table, for messages.
     what: String,
-    /// Where to report a missing key.
+    /// Span at which a missing key is reported.
     anchor: Range<usize>,
     entries: &'a [Entry],
     keys: Vec<&'static str>,

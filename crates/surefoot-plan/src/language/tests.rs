@@ -51,7 +51,7 @@ fn the_reference_lists_every_name_and_key() {
     named_in_reference::<Schedule>();
     named_in_reference::<Rules>();
     keys_in_reference(&Data::new(Source::circles()));
-    keys_in_reference(&Split::default());
+    keys_in_reference(&SplitFractions::default());
     keys_in_reference(&Training::new(1, Loss::Mse));
     keys_in_reference(&Watch::default());
 }

@@ -4,7 +4,7 @@ use surefoot_plan::{Activation, Padding, Weight};
 
 use crate::forward::{Sample, activate, add_bias};
 
-/// Where windows lie on an image.
+/// Positions of the windows on an image.
 pub(crate) struct Windows {
     pub(crate) size: [usize; 2],
     pub(crate) strides: [usize; 2],

@@ -56,7 +56,7 @@ fn initializer() -> BoxedStrategy<Initializer> {
     .boxed()
 }
 
-/// What most layers with weights have in common.
+/// Fields that most layers with weights share.
 type Weights = (Option<String>, Activation, bool, [Initializer; 3], [Regularizer; 2]);
 
 fn weights() -> BoxedStrategy<Weights> {

@@ -54,7 +54,8 @@ pub(super) fn data() -> BoxedStrategy<Data> {
     ];
     let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip), Just(Outliers::Drop)];
     let scale = prop_oneof![Just(Scale::Standardise), Just(Scale::MinMax), Just(Scale::None)];
-    let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
+    let split =
+        (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| SplitFractions { validation, test });
     (source(), path(), option::of(task), missing, outliers, [scale.clone(), scale], split)
         .prop_map(|(source, path, task, missing, outliers, [scale, target_scale], split)| Data {
             validation: validation(&source, path),

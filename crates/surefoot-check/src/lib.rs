@@ -47,6 +47,7 @@ mod source;
 mod suppression;
 mod torch;
 mod unreadable;
+mod walk;
 
 pub use check::{CheckConfig, CheckReport, check};
 pub use checkpoint::{Member, MemberKind, RequiredCheckpoint};

@@ -14,6 +14,7 @@ use crate::FileId;
 use crate::calculus::Site;
 use crate::lift::facts::{Load, Role, Save};
 use crate::rules::RuleContext;
+use crate::walk::{each_stmt, has_expr, has_part};
 
 /// Values that a script loads from one of its checkpoints.
 pub(super) struct Resumption<'s> {
@@ -49,7 +50,7 @@ impl<'s> Resumption<'s> {
         let modules: Vec<(FileId, &ModModule)> =
             files.into_iter().map(|file| (file, &context.project.script(file).module)).collect();
         for (_, module) in &modules {
-            Functions(&mut follower.functions).visit_body(&module.body);
+            each_stmt(&module.body, |it| follower.functions.extend(it.as_function_def_stmt()));
         }
         loop {
             let known = follower.names.len();
@@ -82,9 +83,8 @@ impl<'s> Resumption<'s> {
             return false;
         };
         let continues = matches!(it.body.last(), Some(Stmt::Continue(_)));
-        let mut steps = Steps(false);
-        steps.visit_body(&it.body);
-        (continues || steps.0) && mentions(&it.test, &self.names)
+        let steps = || has_expr(&it.body, is_step);
+        (continues || steps()) && mentions(&it.test, &self.names)
     }
 }
 
@@ -107,9 +107,11 @@ fn whole_objects(context: &RuleContext<'_>) -> BTreeSet<String> {
 
 /// True if an expression contains one of the names.
 pub(super) fn mentions(expression: &Expr, names: &BTreeSet<String>) -> bool {
-    let mut mention = Mention { names, found: false };
-    mention.visit_expr(expression);
-    mention.found
+    has_part(expression, |it| match it {
+        Expr::Name(it) => names.contains(it.id.as_str()),
+        Expr::Attribute(it) => names.contains(it.attr.as_str()),
+        _ => false,
+    })
 }
 
 /// Returns the name that an assignment or a method writes to.
@@ -123,46 +125,10 @@ fn target(expression: &Expr) -> Option<&str> {
     }
 }
 
-struct Mention<'n> {
-    names: &'n BTreeSet<String>,
-    found: bool,
-}
-
-impl<'a> Visitor<'a> for Mention<'_> {
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        self.found |= match expression {
-            Expr::Name(it) => self.names.contains(it.id.as_str()),
-            Expr::Attribute(it) => self.names.contains(it.attr.as_str()),
-            _ => false,
-        };
-        walk_expr(self, expression);
-    }
-}
-
-/// Searches for a training step.
-struct Steps(bool);
-
-impl<'a> Visitor<'a> for Steps {
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        if let Expr::Call(call) = expression {
-            self.0 |= matches!(
-                target(&call.func),
-                Some("backward" | "apply_gradients" | "train_on_batch")
-            );
-        }
-        walk_expr(self, expression);
-    }
-}
-
-struct Functions<'v, 'a>(&'v mut Vec<&'a StmtFunctionDef>);
-
-impl<'a> Visitor<'a> for Functions<'_, 'a> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        if let Stmt::FunctionDef(it) = statement {
-            self.0.push(it);
-        }
-        walk_stmt(self, statement);
-    }
+/// True for a call that trains.
+fn is_step(expression: &Expr) -> bool {
+    let callee = expression.as_call_expr().and_then(|call| target(&call.func));
+    matches!(callee, Some("backward" | "apply_gradients" | "train_on_batch"))
 }
 
 /// Returns the loop statement with a head at this range.
@@ -170,25 +136,13 @@ pub(super) fn loop_at<'a>(
     module: &'a ModModule,
     head: &std::ops::Range<usize>,
 ) -> Option<&'a StmtFor> {
-    let mut search = Search { range: head, found: None };
-    search.visit_body(&module.body);
-    search.found
-}
-
-struct Search<'r, 'a> {
-    range: &'r std::ops::Range<usize>,
-    found: Option<&'a StmtFor>,
-}
-
-impl<'a> Visitor<'a> for Search<'_, 'a> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        if let Stmt::For(it) = statement
-            && bytes(it.target.range().cover(it.iter.range())) == *self.range
-        {
-            self.found = Some(it);
-        }
-        walk_stmt(self, statement);
-    }
+    let mut found = None;
+    each_stmt(&module.body, |statement| {
+        let looped = statement.as_for_stmt();
+        let is_it = |it: &&StmtFor| bytes(it.target.range().cover(it.iter.range())) == *head;
+        found = looped.filter(is_it).or(found);
+    });
+    found
 }
 
 fn bytes(range: TextRange) -> std::ops::Range<usize> {

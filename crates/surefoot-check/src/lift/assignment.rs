@@ -58,7 +58,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    pub(super) fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, site: Site) {
+    fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, site: Site) {
         let parts: Option<Vec<Value<'a>>> = match &value.shape {
             Shape::Tuple(parts) if parts.len() == targets.len() => Some(parts.to_vec()),
             Shape::Object(id) => {
@@ -162,7 +162,7 @@ impl<'a> Lift<'a> {
         self.bind(Owner::Object(id), name, shown, value, site);
     }
 
-    pub(super) fn set_item(
+    fn set_item(
         &mut self,
         of: &'a Expr,
         base: &Value<'a>,
@@ -277,7 +277,7 @@ impl<'a> Lift<'a> {
 impl<'a> ProgramBuilder<'a> {
     /// Records a setting that the script draws itself; other settings are the same in every execution. A
     /// clock that the user has to request (`--seed 0`) is not reported.
-    pub(super) fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
+    fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
         let is_drawn = |operand: &Operand| {
             let mut draws = self.facts.draws.iter();
             draws.any(|draw| Operand::Variable(draw.target) == *operand)

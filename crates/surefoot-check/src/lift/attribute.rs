@@ -84,12 +84,7 @@ impl<'a> Lift<'a> {
         Value::library(format!(".{name}.{DYNAMIC_NAME}"))
     }
 
-    pub(super) fn attribute_of_object(
-        &mut self,
-        id: ObjectId,
-        name: &'a str,
-        site: Site,
-    ) -> Value<'a> {
+    fn attribute_of_object(&mut self, id: ObjectId, name: &'a str, site: Site) -> Value<'a> {
         if let Some(value) = self.heap.field(id, name) {
             return value;
         }
@@ -155,7 +150,7 @@ impl<'a> Lift<'a> {
 }
 
 /// Returns true if a method is read like an attribute.
-pub(super) fn is_property(function: &Function<'_>) -> bool {
+fn is_property(function: &Function<'_>) -> bool {
     let Code::Def(code) = function.code else {
         return false;
     };
@@ -167,7 +162,7 @@ pub(super) fn is_property(function: &Function<'_>) -> bool {
 }
 
 /// Methods that scripts pass as values.
-pub(super) fn is_method_name(name: &str) -> bool {
+fn is_method_name(name: &str) -> bool {
     is_one_of(
         name,
         "parameters state_dict load_state_dict train eval step zero_grad forward append extend update \

@@ -36,13 +36,7 @@ impl<'a> Lift<'a> {
         self.set(owner, name, Some(slot));
     }
 
-    pub(super) fn store(
-        &mut self,
-        variable: Variable,
-        value: Value<'a>,
-        shown: &str,
-        site: Site,
-    ) -> Slot<'a> {
+    fn store(&mut self, variable: Variable, value: Value<'a>, shown: &str, site: Site) -> Slot<'a> {
         let models = value.models;
         match value.shape {
             Shape::Object(id) => {
@@ -80,7 +74,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Stores an element of a tuple in a separate variable.
-    pub(super) fn store_part(
+    fn store_part(
         &mut self,
         whole: Variable,
         index: usize,
@@ -143,13 +137,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Records the attribute that holds a value.
-    pub(super) fn note_keeper(
-        &mut self,
-        owner: Owner,
-        name: &str,
-        variable: Variable,
-        value: &Value<'a>,
-    ) {
+    fn note_keeper(&mut self, owner: Owner, name: &str, variable: Variable, value: &Value<'a>) {
         let Owner::Object(owner) = owner else { return };
         let kept = match value.as_object() {
             Some(id) => Kept::Object(self.heap.actual(id)),
@@ -160,13 +148,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Records that rebinding a name discards the state restored into its previous object.
-    pub(super) fn note_rebinding(
-        &mut self,
-        owner: Owner,
-        name: &str,
-        value: &Value<'a>,
-        site: Site,
-    ) {
+    fn note_rebinding(&mut self, owner: Owner, name: &str, value: &Value<'a>, site: Site) {
         let Some(Slot { shape: Shape::Object(before), .. }) = self.slot(owner, name) else {
             return;
         };
@@ -186,7 +168,7 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// Names the elements of a list after the list.
-    pub(super) fn name_elements(&mut self, id: ObjectId, shown: &str) {
+    fn name_elements(&mut self, id: ObjectId, shown: &str) {
         let elements = self.container(id).map(|it| it.elements.clone()).unwrap_or_default();
         let elements: Vec<ObjectId> = elements.iter().filter_map(Value::as_object).collect();
         for element in elements {

@@ -189,7 +189,7 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// Returns true if an optimizer has this model.
-    pub(super) fn is_optimized(&self, id: ObjectId) -> bool {
+    fn is_optimized(&self, id: ObjectId) -> bool {
         self.objects.iter().any(|object| match &object.kind {
             Kind::Optimizer { models, .. } => models.iter().any(|model| self.actual(*model) == id),
             _ => false,

@@ -13,7 +13,7 @@ impl<'a> Lift<'a> {
         self.run_branch(Some(&branch.test), &branch.body, &branch.elif_else_clauses, rest)
     }
 
-    pub(super) fn run_branch(
+    fn run_branch(
         &mut self,
         test: Option<&'a Expr>,
         body: &'a [Stmt],

@@ -119,7 +119,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a method of a value. `receiver` is the expression of the value.
-    pub(super) fn call_method(
+    fn call_method(
         &mut self,
         receiver: &'a Expr,
         base: Value<'a>,

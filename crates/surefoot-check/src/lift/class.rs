@@ -29,7 +29,7 @@ impl<'a> Lift<'a> {
         self.class_attribute_within(class, name, 16)
     }
 
-    pub(super) fn class_attribute_within(
+    fn class_attribute_within(
         &self,
         class: &Rc<Class<'a>>,
         name: &str,
@@ -137,7 +137,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Runs the generated constructor of a data class.
-    pub(super) fn fill_fields(&mut self, class: &Rc<Class<'a>>, id: ObjectId, args: Args<'a>) {
+    fn fill_fields(&mut self, class: &Rc<Class<'a>>, id: ObjectId, args: Args<'a>) {
         let site = args.site;
         let mut positional = args.positional.into_iter();
         for statement in &class.code.body {

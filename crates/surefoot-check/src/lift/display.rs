@@ -89,7 +89,7 @@ impl<'a> Lift<'a> {
 
 impl<'a> ProgramBuilder<'a> {
     /// Copies a value, so that later writes do not change it.
-    pub(super) fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
+    fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
         if matches!(value.shape, Shape::Plain) && !value.operands.is_empty() {
             return self.computed_as("element", "copy", value.operands, value.models, site);
         }

@@ -242,7 +242,7 @@ impl<'a> Lift<'a> {
         Value::constant()
     }
 
-    pub(super) fn binary(
+    fn binary(
         &mut self,
         left: Value<'a>,
         operator: Operator,
@@ -295,7 +295,7 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// One of several values: the object among them, or the combined data.
-    pub(super) fn any_of(&self, values: Vec<Value<'a>>) -> Value<'a> {
+    fn any_of(&self, values: Vec<Value<'a>>) -> Value<'a> {
         let is_loaded = |it: &&Value<'a>| matches!(it.shape, Shape::Loaded(..));
         let is_library = |it: &&Value<'a>| matches!(it.shape, Shape::Library(_));
         let is_thing = |it: &&Value<'a>| {

@@ -261,7 +261,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    pub(super) fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
+    fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
         let objects = self.objects_in(value);
         let called = objects.into_iter().filter_map(|id| match self.framework(id) {
             Some(Framework::Callback(callback, args)) => {
@@ -274,7 +274,7 @@ impl<'a> Heap<'a> {
     }
 
     /// Generator from which `fit` draws the order of its data.
-    pub(super) fn order_of_fit(&self, data: &Value<'a>) -> Option<Global> {
+    fn order_of_fit(&self, data: &Value<'a>) -> Option<Global> {
         match &data.shape {
             Shape::Partial(_) | Shape::Function(_) | Shape::Iterator(_) => None,
             Shape::Object(id) => match &self.object(*id).kind {
@@ -293,7 +293,7 @@ impl<'a> Heap<'a> {
     }
 
     /// Returns true if worker processes load the batches.
-    pub(super) fn loads_in_processes(&self, data: &Value<'a>, args: &Args<'a>) -> bool {
+    fn loads_in_processes(&self, data: &Value<'a>, args: &Args<'a>) -> bool {
         let of_object = data
             .as_object()
             .and_then(|id| self.field(id, "use_multiprocessing"))

@@ -54,7 +54,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    pub(super) fn import_all(&mut self, file: crate::FileId) {
+    fn import_all(&mut self, file: crate::FileId) {
         let frame = self.run_module(file, false);
         if frame == self.scope.current {
             return;
@@ -68,7 +68,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A module of the project or of a library.
-    pub(super) fn module_value(&mut self, importer: crate::FileId, name: &str) -> Value<'a> {
+    fn module_value(&mut self, importer: crate::FileId, name: &str) -> Value<'a> {
         match self.project.modules.resolve(importer, name) {
             Some(file) => {
                 self.run_eagerly(file);
@@ -79,7 +79,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Runs a module when it is imported if it seeds generators.
-    pub(super) fn run_eagerly(&mut self, file: crate::FileId) {
+    fn run_eagerly(&mut self, file: crate::FileId) {
         if self.project.script(file).seeds_when_imported {
             self.run_module(file, false);
         }

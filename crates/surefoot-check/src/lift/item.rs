@@ -40,12 +40,7 @@ impl<'a> Lift<'a> {
         self.heap.combine([base, index])
     }
 
-    pub(super) fn item_of_object(
-        &mut self,
-        id: ObjectId,
-        index: &Value<'a>,
-        site: Site,
-    ) -> Value<'a> {
+    fn item_of_object(&mut self, id: ObjectId, index: &Value<'a>, site: Site) -> Value<'a> {
         let cell = self.heap.state(id);
         let found = match &self.heap.object(id).kind {
             Kind::Module { .. } => return Value::object(id),

@@ -305,7 +305,7 @@ impl<'a> Heap<'a> {
 
 impl Libraries {
     /// Returns true if the call of a model that is open trains.
-    pub(super) fn keras_trains(&self) -> bool {
+    fn keras_trains(&self) -> bool {
         self.training.last().copied().unwrap_or(false)
     }
 }

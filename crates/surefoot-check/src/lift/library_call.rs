@@ -184,7 +184,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Library functions that need more than an effect.
-    pub(super) fn call_special(&mut self, name: &str, args: &Args<'a>) -> Option<Value<'a>> {
+    fn call_special(&mut self, name: &str, args: &Args<'a>) -> Option<Value<'a>> {
         let site = args.site;
         let first = || args.first().cloned();
         Some(match name {
@@ -283,7 +283,7 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// A pure computation; entries of a checkpoint are passed through.
-    pub(super) fn pure(&self, args: &Args<'a>) -> Value<'a> {
+    fn pure(&self, args: &Args<'a>) -> Value<'a> {
         if let Some(first) = args.first()
             && matches!(first.shape, Shape::Loaded(..))
         {

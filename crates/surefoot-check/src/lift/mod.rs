@@ -180,7 +180,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Enters functions and classes that no script calls, with guessed arguments.
-    pub(super) fn enter_uncalled(&mut self, file: FileId, entered: &BTreeSet<usize>) {
+    fn enter_uncalled(&mut self, file: FileId, entered: &BTreeSet<usize>) {
         let frame = self.run_module(file, false);
         self.scope.current = frame;
         let project = self.project;

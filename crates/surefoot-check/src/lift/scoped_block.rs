@@ -41,7 +41,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    pub(super) fn callee_name(&mut self, expression: &'a Expr) -> Option<Rc<str>> {
+    fn callee_name(&mut self, expression: &'a Expr) -> Option<Rc<str>> {
         let Expr::Call(call) = expression else {
             return None;
         };
@@ -56,7 +56,7 @@ impl<'a> Lift<'a> {
             .is_some_and(|name| library::effect_of(&name) == Some(Effect::NoGrad))
     }
 
-    pub(super) fn is_fork(&mut self, expression: &'a Expr) -> bool {
+    fn is_fork(&mut self, expression: &'a Expr) -> bool {
         self.callee_name(expression).is_some_and(|name| &*name == "torch.random.fork_rng")
     }
 }

@@ -29,7 +29,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Returns true if the innermost relevant call is the constructor of a model.
-    pub(super) fn is_in_constructor_of_model(&self) -> bool {
+    fn is_in_constructor_of_model(&self) -> bool {
         self.execution.calls.iter().any(|call| {
             call.code.name() == "__init__"
                 && call.receiver.is_some_and(|id| self.heap.is_module(id))
@@ -106,7 +106,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Leaves the loops around a `return`.
-    pub(super) fn leave_loops_of_call(&mut self) {
+    fn leave_loops_of_call(&mut self) {
         let outside = self.execution.calls.last().map_or(0, |call| call.loops);
         let stops: Vec<Variable> =
             self.program.stops.iter().skip(outside).flatten().copied().collect();
@@ -115,14 +115,14 @@ impl<'a> Lift<'a> {
         }
     }
 
-    pub(super) fn define(&mut self, code: &'a StmtFunctionDef) {
+    fn define(&mut self, code: &'a StmtFunctionDef) {
         let file = self.scope.frame(self.scope.current).file;
         let (code, name, scope) = (Code::Def(code), code.name.as_str(), self.scope.current);
         let function = Function { code, file, scope, receiver: None, class: None };
         self.declare(name, Value::of(Shape::Function(Rc::new(function))));
     }
 
-    pub(super) fn define_class(&mut self, code: &'a StmtClassDef) {
+    fn define_class(&mut self, code: &'a StmtClassDef) {
         let args = code.arguments.as_deref();
         let bases: Vec<Value<'a>> =
             args.map_or_else(Vec::new, |it| it.args.iter().map(|base| self.eval(base)).collect());
@@ -147,11 +147,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn declare_outer(
-        &mut self,
-        names: &'a [ruff_python_ast::Identifier],
-        is_global: bool,
-    ) {
+    fn declare_outer(&mut self, names: &'a [ruff_python_ast::Identifier], is_global: bool) {
         let frame = &mut self.frames[self.current.0 as usize];
         frame.outer.extend(names.iter().map(|name| (name.as_str(), is_global)));
     }

@@ -152,7 +152,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Adds the optimizers of compiled models.
-    pub(super) fn add_optimizers(&self, holdings: &mut Holdings) {
+    fn add_optimizers(&self, holdings: &mut Holdings) {
         for id in holdings.objects.clone() {
             if let Some(optimizer) = self.optimizer_of(id) {
                 holdings.objects.push(optimizer);
@@ -213,7 +213,7 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// The container of the objects that a checkpoint or its manager saves.
-    pub(super) fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
+    fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
         match self.framework(id)? {
             Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
             _ => None,

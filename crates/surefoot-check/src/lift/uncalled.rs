@@ -131,12 +131,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Arguments for a function without a caller, guessed from parameter names.
-    pub(super) fn guess_arguments(
-        &mut self,
-        parameters: &'a Parameters,
-        skip: usize,
-        site: Site,
-    ) -> Args<'a> {
+    fn guess_arguments(&mut self, parameters: &'a Parameters, skip: usize, site: Site) -> Args<'a> {
         let mut args = Args::none(site);
         let positional = parameters.posonlyargs.iter().chain(&parameters.args);
         for parameter in positional.skip(skip).chain(&parameters.kwonlyargs) {

@@ -6,6 +6,7 @@ use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt};
 
 use super::{canonical, is_one_of};
+use crate::walk::{each_expr, each_stmt, has_expr};
 
 /// Methods that train or save a model.
 const TRAINING_METHODS: &str = "apply_gradients apply_updates backward fit minimize parameters step \
@@ -146,80 +147,39 @@ fn is_gpu(device: &str) -> bool {
 
 /// Returns true if statements call a method that trains or saves a model.
 pub(super) fn trains(body: &[Stmt]) -> bool {
-    let mut found = Trains(false);
-    found.visit_body(body);
-    found.0
-}
-
-struct Trains(bool);
-
-impl<'a> Visitor<'a> for Trains {
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        if self.0 {
-            return;
-        }
-        if let Expr::Call(call) = expression
-            && let Expr::Attribute(it) = &*call.func
-            && is_one_of(it.attr.as_str(), TRAINING_METHODS)
-        {
-            self.0 = true;
-            return;
-        }
-        walk_expr(self, expression);
-    }
+    has_expr(body, |it| method(it).is_some_and(|(_, name)| is_one_of(name, TRAINING_METHODS)))
 }
 
 /// Returns true if statements contain a loop.
 pub(super) fn loops(body: &[Stmt]) -> bool {
-    Calls::of(body).has_loop
+    let mut found = false;
+    each_stmt(body, |it| found |= matches!(it, Stmt::For(_) | Stmt::While(_)));
+    found
 }
 
 /// Returns true if statements call `self.name(..)`.
 pub(super) fn calls_member(body: &[Stmt], name: &str) -> bool {
-    Calls::of(body).members.contains(name)
+    has_expr(body, |it| match method(it) {
+        Some((Expr::Name(receiver), it)) => receiver.id == "self" && it == name,
+        _ => false,
+    })
 }
 
 /// The names that statements call.
 pub(super) fn called_names(body: &[Stmt]) -> BTreeSet<&str> {
-    Calls::of(body).names
+    let mut names = BTreeSet::new();
+    each_expr(body, |it| {
+        let callee = it.as_call_expr().and_then(|call| call.func.as_name_expr());
+        names.extend(callee.map(|name| name.id.as_str()));
+        true
+    });
+    names
 }
 
-#[derive(Default)]
-struct Calls<'a> {
-    names: BTreeSet<&'a str>,
-    members: BTreeSet<&'a str>,
-    has_loop: bool,
-}
-
-impl<'a> Calls<'a> {
-    fn of(body: &'a [Stmt]) -> Calls<'a> {
-        let mut calls = Calls::default();
-        calls.visit_body(body);
-        calls
-    }
-}
-
-impl<'a> Visitor<'a> for Calls<'a> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        self.has_loop |= matches!(statement, Stmt::For(_) | Stmt::While(_));
-        walk_stmt(self, statement);
-    }
-
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        if let Expr::Call(call) = expression {
-            match &*call.func {
-                Expr::Name(name) => {
-                    self.names.insert(name.id.as_str());
-                }
-                Expr::Attribute(it) if matches!(&*it.value, Expr::Name(name) if name.id == "self") =>
-                {
-                    self.members.insert(it.attr.as_str());
-                }
-                _ => {}
-            }
-        }
-        walk_expr(self, expression);
-    }
+/// The receiver and the name of a method that an expression calls.
+fn method(expression: &Expr) -> Option<(&Expr, &str)> {
+    let callee = expression.as_call_expr()?.func.as_attribute_expr()?;
+    Some((&callee.value, callee.attr.as_str()))
 }
 
 #[cfg(test)]

@@ -103,13 +103,13 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// Returns true if gradients are among the operands.
-    pub(super) fn holds_gradients(&self, operands: &[Operand]) -> bool {
+    fn holds_gradients(&self, operands: &[Operand]) -> bool {
         let gradients = self.models.iter().filter_map(|id| self.gradients(*id));
         gradients.map(Operand::Variable).any(|it| operands.contains(&it))
     }
 
     /// Returns true if a variable is the state of an object.
-    pub(super) fn is_cell(&self, variable: Variable) -> bool {
+    fn is_cell(&self, variable: Variable) -> bool {
         self.cells.contains(&variable)
     }
 }

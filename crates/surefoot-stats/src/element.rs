@@ -47,166 +47,68 @@ pub(crate) mod sealed {
     }
 }
 
-impl Element for f32 {
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-}
-
-impl sealed::Sealed for f32 {
-    type Key = u32;
-
-    const KEY_BITS: u32 = 32;
-
-    #[inline]
-    fn key(self) -> u32 {
-        let bits = self.to_bits();
-        if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
-    }
-
-    #[inline]
-    fn from_key(key: u64) -> f32 {
-        let key = key as u32;
-        f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
-    }
-
-    #[inline]
-    fn finite(self) -> bool {
-        self.is_finite()
-    }
-
-    #[inline]
-    fn block(isa: Isa, values: &[f32]) -> Moments {
-        block::moments(isa, values)
-    }
-
-    fn neighbours(isa: Isa, parts: &[&[f32]]) -> Option<Neighbours<f32>> {
-        sift::neighbours(isa, parts)
-    }
-}
-
-impl Element for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
-}
-
-impl sealed::Sealed for f64 {
-    type Key = u64;
-
-    const KEY_BITS: u32 = 64;
-
-    #[inline]
-    fn key(self) -> u64 {
-        let bits = self.to_bits();
-        if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
-    }
-
-    #[inline]
-    fn from_key(key: u64) -> f64 {
-        f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
-    }
-
-    #[inline]
-    fn finite(self) -> bool {
-        self.is_finite()
-    }
-
-    #[inline]
-    fn block(isa: Isa, values: &[f64]) -> Moments {
-        block::moments(isa, values)
-    }
-
-    fn neighbours(isa: Isa, parts: &[&[f64]]) -> Option<Neighbours<f64>> {
-        sift::neighbours(isa, parts)
-    }
-}
-
-impl Element for f16 {
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-}
-
-impl sealed::Sealed for f16 {
-    type Key = u16;
-
-    const KEY_BITS: u32 = 16;
-
-    #[inline]
-    fn key(self) -> u16 {
-        key_of_16_bits(self.to_bits())
-    }
-
-    #[inline]
-    fn from_key(key: u64) -> f16 {
-        f16::from_bits(bits_of_16_bit_key(key))
-    }
-
-    #[inline]
-    fn finite(self) -> bool {
-        self.is_finite()
-    }
-
-    fn block(isa: Isa, values: &[f16]) -> Moments {
-        widened_block(isa, values, |narrow, wide| narrow.convert_to_f32_slice(wide))
-    }
-
-    fn neighbours(_: Isa, parts: &[&[f16]]) -> Option<Neighbours<f16>> {
-        radix::neighbours(parts)
-    }
-}
-
-impl Element for bf16 {
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-}
-
-impl sealed::Sealed for bf16 {
-    type Key = u16;
-
-    const KEY_BITS: u32 = 16;
-
-    #[inline]
-    fn key(self) -> u16 {
-        key_of_16_bits(self.to_bits())
-    }
-
-    #[inline]
-    fn from_key(key: u64) -> bf16 {
-        bf16::from_bits(bits_of_16_bit_key(key))
-    }
-
-    #[inline]
-    fn finite(self) -> bool {
-        self.is_finite()
-    }
-
-    fn block(isa: Isa, values: &[bf16]) -> Moments {
-        widened_block(isa, values, |narrow, wide| {
-            // `half` converts these one at a time with a branch for NaN, which hinders SIMD; a
-            // bf16 is the upper half of an f32.
-            for (wide, narrow) in wide.iter_mut().zip(narrow) {
-                *wide = f32::from_bits(u32::from(narrow.to_bits()) << 16);
+/// Implements [`Element`] for a float, with the key of its width.
+macro_rules! element {
+    ($type:ty, $key:ty, $block:expr, $neighbours:expr) => {
+        impl Element for $type {
+            fn to_f64(self) -> f64 {
+                f64::from(self)
             }
-        })
-    }
+        }
 
-    fn neighbours(_: Isa, parts: &[&[bf16]]) -> Option<Neighbours<bf16>> {
-        radix::neighbours(parts)
-    }
+        impl sealed::Sealed for $type {
+            type Key = $key;
+
+            const KEY_BITS: u32 = <$key>::BITS;
+
+            #[inline]
+            fn key(self) -> $key {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let bits = self.to_bits();
+                if bits & SIGN == 0 { bits | SIGN } else { !bits }
+            }
+
+            #[inline]
+            fn from_key(key: u64) -> $type {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let key = key as $key;
+                <$type>::from_bits(if key & SIGN != 0 { key & !SIGN } else { !key })
+            }
+
+            #[inline]
+            fn finite(self) -> bool {
+                self.is_finite()
+            }
+
+            #[inline]
+            fn block(isa: Isa, values: &[$type]) -> Moments {
+                $block(isa, values)
+            }
+
+            fn neighbours(isa: Isa, parts: &[&[$type]]) -> Option<Neighbours<$type>> {
+                $neighbours(isa, parts)
+            }
+        }
+    };
 }
 
-#[inline]
-fn key_of_16_bits(bits: u16) -> u16 {
-    if bits >> 15 == 0 { bits | 1 << 15 } else { !bits }
+element!(f32, u32, block::moments, sift::neighbours);
+element!(f64, u64, block::moments, sift::neighbours);
+element!(f16, u16, f16_block, |_, parts| radix::neighbours(parts));
+element!(bf16, u16, bf16_block, |_, parts| radix::neighbours(parts));
+
+fn f16_block(isa: Isa, values: &[f16]) -> Moments {
+    widened_block(isa, values, |narrow, wide| narrow.convert_to_f32_slice(wide))
 }
 
-#[inline]
-fn bits_of_16_bit_key(key: u64) -> u16 {
-    let key = key as u16;
-    if key >> 15 == 1 { key & !(1 << 15) } else { !key }
+fn bf16_block(isa: Isa, values: &[bf16]) -> Moments {
+    widened_block(isa, values, |narrow, wide| {
+        // `half` converts these one at a time with a branch for NaN, which hinders SIMD; a
+        // bf16 is the upper half of an f32.
+        for (wide, narrow) in wide.iter_mut().zip(narrow) {
+            *wide = f32::from_bits(u32::from(narrow.to_bits()) << 16);
+        }
+    })
 }
 
 /// The moments of a block of 16-bit floats, which are exact as `f32`.

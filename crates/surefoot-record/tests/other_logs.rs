@@ -159,6 +159,43 @@ fn text_that_begins_with_a_bracket_is_not_json() {
 }
 
 #[test]
+fn numbers_below_a_line_of_names() {
+    let yolo = "      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n\
+                \x20      1/55      9.02G     3.0      1.0         16        640: 100%|██| 954/954 [11:32<00:00]\n\
+                \x20                Class     Images  Instances      Box(P          R)\n\
+                \x20                  all       1049       1164          0          0\n\
+                \x20     Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n\
+                \x20      2/55      9.02G     2.0      0.5         16        640: 100%|██| 954/954 [11:32<00:00]\n";
+    let yolo = log("console.txt", yolo);
+    assert_eq!((losses(&yolo), yolo.at(2)), (vec![3.0, 2.0], 2));
+    let fastai = "loaded\nepoch train_loss valid_loss accuracy time\n0 3.0 5.0 0.2 00:07\n1 2.0 4.0 0.3 00:06\n";
+    assert_eq!(validations(&log("console.txt", fastai)), [5.0, 4.0]);
+}
+
+#[test]
+fn a_metric_that_is_seldom_logged_is_not_a_level_one() {
+    let line = |i: u32| format!("Iteration {}, loss = 0.{}\n", 100 * i, 70 - i);
+    let text: String = (0..9).map(line).collect();
+    let log = log("train.log", &(text + "Iteration 900, Test accuracy = 0.633\n"));
+    assert_eq!(log.steps.iter().filter(|seen| seen.metric.is_some()).count(), 1);
+}
+
+#[test]
+fn names_of_a_text_without_a_loss_are_listed_and_can_be_mapped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("train.log");
+    std::fs::write(
+        &path,
+        "[Epoch 1/3] [G - gan1: 6.8, kld: 0.9]\n[Epoch 2/3] [G - gan1: 6.1, kld: 0.8]\n",
+    )
+    .unwrap();
+    let error = read(&path, &Map::new()).unwrap_err().to_string();
+    assert!(error.ends_with("columns: epoch, gan1, kld"), "{error}");
+    let map = Map::from([("loss".parse().unwrap(), "gan1".to_owned())]);
+    assert_eq!(losses(&read(&path, &map).unwrap()[0]), [6.8, 6.1]);
+}
+
+#[test]
 fn values_of_a_progress_bar_are_rows() {
     let bar = "Epoch 1:   0%|  | 0/3 [00:00<?, ?it/s]\rEpoch 1:  33%|█ | 1/3 [00:01<00:01, 2.1it/s, loss=3.0]\r\
                Epoch 1: 100%|██| 3/3 [00:02<00:00, 2.1it/s, loss=2.0]\n";

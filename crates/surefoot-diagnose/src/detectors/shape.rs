@@ -10,6 +10,9 @@ use crate::observation::{Evaluation, Split};
 /// Smallest number of values that a shape is read from.
 pub(super) const LEAST: usize = 5;
 
+/// Multiple of the usual change of a metric above which it is no noise.
+const NOISE: f64 = 1.5;
+
 /// Start, end and best of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shape {
@@ -97,11 +100,14 @@ pub(super) fn has_accuracy(context: &Context<'_>) -> bool {
 }
 
 /// Returns true if the metric of either split gained this share of what was missing to a perfect one,
-/// or is an accuracy above 90%.
+/// and more than it usually changes from one value to the next, or is an accuracy above 90%.
 pub(super) fn metric_has_gained(context: &Context<'_>, share: f64) -> bool {
     [metrics(context), validation_metrics(context)].iter().any(|values| {
         Shape::of(values).is_some_and(|shape| {
-            shape.last - shape.first >= share * (1.0 - shape.first).max(0.05)
+            let gain = shape.last - shape.first;
+            let changes = values.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+            let usual = changes.sum::<f64>() / (values.len() - 1) as f64;
+            gain >= share * (1.0 - shape.first).max(0.05) && gain >= NOISE * usual
                 || has_accuracy(context) && shape.last >= 0.9
         })
     })
@@ -124,6 +130,19 @@ mod tests {
         values[57] = 1.0;
         assert_eq!(Shape::of(&values).map(|shape| shape.last_low), Some(10.0));
         assert_eq!(Shape::of(&[9.0, 9.0, 9.0, 1.0, 9.0]).map(|shape| shape.last_low), Some(1.0));
+    }
+
+    #[test]
+    fn the_noise_of_a_batch_is_no_gain() {
+        let gained = |metric: fn(u64) -> f64| {
+            let course = super::super::fixture::curve(40, |step, seen| {
+                seen.loss = 0.6931;
+                seen.metric = Some(metric(step));
+            });
+            course.run(super::super::SlowConvergence).is_none()
+        };
+        assert!(!gained(|step| 0.66 + 0.12 * (((7 * step) % 11) as f64 / 11.0 - 0.5)));
+        assert!(gained(|step| 0.5 + 0.01 * step as f64));
     }
 
     #[test]

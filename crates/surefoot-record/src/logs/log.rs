@@ -259,6 +259,16 @@ impl From<Table> for Log {
         let mut kept = Vec::new();
         let mut learning_rate = None;
         let mut without_metric = 0;
+        // A few values do not tell what the metric was in between.
+        let count = |place: usize| {
+            let cells = table.rows.iter().map(|row| row.cells[place]);
+            cells.flatten().count()
+        };
+        let rare = |place: usize| {
+            let values = count(place);
+            values < RARE && 2 * values < loss.map_or(0, count)
+        };
+        let rare = metric.is_some_and(rare);
         for (row, epoch) in table.rows.iter().zip(&epochs) {
             let get = |place: Option<usize>| place.and_then(|place| row.cells[place]);
             learning_rate = get(rate).or(learning_rate);
@@ -270,7 +280,8 @@ impl From<Table> for Log {
             // A metric that is logged less often than the loss applies to all rows since it was
             // last logged.
             if let Some(metric) = get(metric) {
-                for seen in &mut steps[without_metric..] {
+                let since = if rare { steps.len().saturating_sub(1) } else { without_metric };
+                for seen in &mut steps[since..] {
                     seen.metric = Some(metric * scale);
                 }
                 without_metric = steps.len();
@@ -292,7 +303,7 @@ impl From<Table> for Log {
             }
         }
         let last_metric = without_metric.checked_sub(1).and_then(|i| steps[i].metric);
-        for seen in &mut steps[without_metric..] {
+        for seen in steps[without_metric..].iter_mut().filter(|_| !rare) {
             seen.metric = last_metric;
         }
 
@@ -337,6 +348,9 @@ impl From<Table> for Log {
         log
     }
 }
+
+/// Number of values below which a metric that is logged much less often than the loss is not a curve.
+const RARE: usize = 5;
 
 /// Factor that turns a metric into a fraction: 0.01 for an accuracy in percent.
 fn scale(table: &Table, places: [Option<usize>; 2], kind: Kind) -> f64 {

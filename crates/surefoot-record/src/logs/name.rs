@@ -60,6 +60,10 @@ const LOSS_WORDS: &[&str] = &[
     "mse",
     "rmse",
     "mae",
+    "l1",
+    "l2",
+    "merror",
+    "error",
 ];
 /// Words of names that only look like losses: `loss_scale`, `best_loss`.
 const NOT_A_LOSS: &[&str] =
@@ -280,7 +284,7 @@ mod tests {
             (Epoch, "epoch,Epoch,epochs,train/epoch"),
             (GradientNorm, "grad_norm,train/grad_norm,grad_2.0_norm_total,total_grad_norm"),
             (Loss, "train/box_loss,loss/G,train-logloss,total_loss,train/ctc_loss,nll"),
-            (ValidationLoss, "val/box_loss,val_ppl,test_loss,test-logloss,valLoss"),
+            (ValidationLoss, "val/box_loss,val_ppl,test_loss,test-logloss,valLoss,valid_0's l1"),
             (Loss, "trainLoss,CTCLoss,LOSS,Avg Loss,TrainLoss"),
         ] {
             for name in names.split(',') {

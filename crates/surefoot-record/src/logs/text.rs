@@ -21,21 +21,24 @@ impl LogFormat for Text {
         if path.is_dir() || has_extension(path, &["csv", "tsv", "json", "jsonl"]) {
             return Ok(false);
         }
-        let has_loss =
-            |text: &str| lines(text).any(|line| pairs(line).iter().any(|(name, _)| is_loss(name)));
-        // A long summary of the model may come first.
-        Ok(has_loss(&opening(path)?) || has_loss(&text(path)?))
+        let has_loss = |text: &str| rows(text).flatten().any(|(name, _)| is_loss(&name));
+        let opening = opening(path)?;
+        // A long summary of the model may come first, and the loss may have an unknown name.
+        let named = rows(&opening).filter(|pairs| !pairs.is_empty()).count();
+        Ok(has_loss(&opening) || 2 * named > lines(&opening).count() || has_loss(&text(path)?))
     }
 
     fn read(&self, path: &Path, map: &Map) -> Result<Vec<Log>, Error> {
-        let mut rows = Rows::default();
-        let mapped = |name: &str| map.values().any(|column| column == name);
+        let text = text(path)?;
         let role = |name: &str| meaning(name, None).map(|meaning| meaning.role);
         let is_position = |name: &str| matches!(role(name), Some(Role::Step | Role::Epoch));
+        // Without a loss, the names of all numbers are of interest.
+        let all = !rows(&text).flatten().any(|(name, _)| is_loss(&name));
+        let mapped = |name: &str| all || map.values().any(|column| column == name);
+        let mut table = Rows::default();
         // Headings such as `Epoch 3/40` belong to the line below.
         let mut heading: Vec<(String, f64)> = Vec::new();
-        for line in lines(&text(path)?) {
-            let pairs = pairs(line);
+        for pairs in rows(&text) {
             let known = |(name, _): &&(String, f64)| mapped(name) || role(name).is_some();
             let mut known = pairs.iter().filter(known).peekable();
             if known.peek().is_none() {
@@ -50,10 +53,37 @@ impl LogFormat for Text {
             };
             let heading = std::mem::take(&mut heading).into_iter().filter(missing);
             let row: Vec<(String, f64)> = heading.chain(pairs.iter().cloned()).collect();
-            rows.push(row.into_iter().map(|(name, value)| (name, Some(value))));
+            table.push(row.into_iter().map(|(name, value)| (name, Some(value))));
         }
-        rows.logs(path, self.name(), map)
+        table.logs(path, self.name(), map)
     }
+}
+
+/// Names and numbers of each line: those in the line itself, or numbers below a line of names.
+fn rows(text: &str) -> impl Iterator<Item = Vec<(String, f64)>> {
+    let mut header: Vec<String> = Vec::new();
+    lines(text).map(move |line| {
+        let tokens: Vec<&str> = line.split_whitespace().collect();
+        if tokens.len() > 2 && tokens.iter().all(|token| is_name(token)) {
+            let names: Vec<String> = tokens.iter().map(|token| snake(token)).collect();
+            if names.iter().any(|name| is_loss(name)) {
+                header = names;
+                return Vec::new();
+            }
+        }
+        let numbers = tokens.iter().map_while(|token| Number::parse(token.trim_end_matches(':')));
+        let last = header.iter().rposition(|name| meaning(name, None).is_some());
+        let below: Vec<(String, f64)> =
+            header.iter().cloned().zip(numbers).map(|(n, v)| (n.clone(), v.value(&n))).collect();
+        if last.is_some_and(|last| below.len() > last) { below } else { pairs(line) }
+    })
+}
+
+/// Returns true for a word without punctuation that is not a number.
+fn is_name(token: &str) -> bool {
+    token.starts_with(char::is_alphabetic)
+        && !token.contains([':', '=', ','])
+        && Number::parse(token).is_none()
 }
 
 /// Names and numbers in a line. A name is the longest known one that ends before its number.
@@ -89,11 +119,11 @@ pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
                 }
                 numbers += 1;
             } else if token.contains(char::is_alphabetic) {
-                if !FILLERS.contains(&token.to_lowercase().as_str()) {
-                    words.push(snake(token));
-                }
-                if sentence_ends {
+                let word = snake(token);
+                if sentence_ends || BREAKS.contains(&word.as_str()) {
                     words.clear();
+                } else if !FILLERS.contains(&word.as_str()) {
+                    words.push(word);
                 }
             } else {
                 words.clear();
@@ -107,11 +137,15 @@ pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
             }
         }
     }
-    let step = round(line).or(inner).filter(|_| {
-        let has_step = pairs.iter().any(|(name, _)| has_role(name, &Role::Step));
-        !has_step && pairs.iter().any(|(name, _)| is_loss(name))
-    });
-    pairs.splice(0..0, step.map(|step| ("step".to_owned(), step)));
+    let has = |role: &Role| pairs.iter().any(|(name, _)| has_role(name, role));
+    let position = match (round(line), inner) {
+        (Some(_), _) if has(&Role::Epoch) || has(&Role::Step) => None,
+        (Some((name, number)), _) => Some((name.to_owned(), number)),
+        (None, Some(step)) if !has(&Role::Step) => Some(("step".to_owned(), step)),
+        _ => None,
+    };
+    let position = position.filter(|_| pairs.iter().any(|(name, _)| is_loss(name)));
+    pairs.splice(0..0, position);
     assign_split(&mut pairs);
     pairs
 }
@@ -120,14 +154,20 @@ pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
 const LONGEST: usize = 4;
 /// Words between a name and its number.
 const FILLERS: &[&str] = &["is", "was", "of", "at", "to"];
+/// Words that begin a new phrase: `Model diverged with loss = NaN`.
+const BREAKS: &[&str] = &["with", "and", "for"];
 
-/// The number that a line begins with: `[12]\ttrain-rmse:0.5` of XGBoost, `12: 0.5 avg loss` of Darknet.
-fn round(line: &str) -> Option<f64> {
+/// The number that a line begins with: the round of `[12]\ttrain-rmse:0.5` of XGBoost, which sees all
+/// data as an epoch does, or the step of `12: 0.5 avg loss` of Darknet.
+fn round(line: &str) -> Option<(&'static str, f64)> {
     let line = line.trim_start();
     let bracketed = line.strip_prefix('[').and_then(|line| line.split_once(']'));
-    let (number, rest) = bracketed.or_else(|| line.split_once(": "))?;
+    let (name, (number, rest)) = match bracketed {
+        Some(parts) => ("epoch", parts),
+        None => ("step", line.split_once(": ")?),
+    };
     let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
-    (is_number && !rest.is_empty()).then(|| number.parse().ok())?
+    (is_number && !rest.is_empty()).then(|| Some((name, number.parse().ok()?)))?
 }
 
 fn has_role(name: &str, role: &Role) -> bool {
@@ -144,14 +184,20 @@ fn assign_split(pairs: &mut [(String, f64)]) {
     }
 }
 
-/// Divides `loss=0.5`, `loss:0.5` and `loss(0.5)`.
+/// Divides `loss=0.5`, `loss:0.5` and `loss(0.5)`. The names of loggers are removed from
+/// `INFO:tensorflow:loss`.
 fn split(token: &str) -> Vec<&str> {
     let divided = |place: usize| {
         let (name, value) = token.split_at(place);
         (name, &value[1..])
     };
     match token.find(['=', ':']).map(divided) {
-        Some((name, value)) if name.contains(char::is_alphabetic) => return vec![name, value],
+        Some((name, value)) if name.contains(char::is_alphabetic) => {
+            return match value.rsplit_once(':') {
+                Some((_, last)) if last.starts_with(char::is_alphabetic) => vec![last],
+                _ => vec![name, value],
+            };
+        }
         _ => {}
     }
     match token.find('(').map(divided) {
@@ -257,7 +303,7 @@ mod tests {
                 "11000: 0.05, 0.0857 avg loss, 0.001 rate, 0.88 seconds, 2816000 images",
                 "step=11000 avg loss=0.0857",
             ),
-            ("[7]\ttrain-rmse:0.5\teval-rmse:0.6", "step=7 train-rmse=0.5 eval-rmse=0.6"),
+            ("[7]\ttrain-rmse:0.5\teval-rmse:0.6", "epoch=7 train-rmse=0.5 eval-rmse=0.6"),
             (
                 "[2021/06/03 00:17:35] root INFO: epoch: [1/600], iter: 10, loss: nanxxx",
                 "epoch=1 iter=10 loss=NaN",
@@ -271,6 +317,8 @@ mod tests {
             ("Loss: tensor(2.3, grad_fn=<NllLossBackward>)", "loss=2.3"),
             ("trainLoss 0.5 trainAcc 0.9", "train_loss=0.5 train_acc=0.9"),
             ("val Loss: 0.5 Acc: 0.75", "val loss=0.5 val acc=0.75"),
+            ("INFO:tensorflow:loss = 1.8, step = 316 (18.2 sec)", "loss=1.8 step=316"),
+            ("ERROR:tensorflow:Model diverged with loss = NaN.", "loss=NaN"),
             ("Saving the model to out/ckpt.pt", ""),
         ] {
             assert_eq!(found(line), expected);

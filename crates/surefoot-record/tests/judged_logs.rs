@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use surefoot_diagnose::{Severity, Thresholds};
 use surefoot_record::logs::{Map, read};
 
-/// Ways to write the losses of epochs: the name of a file and its content.
-const FORMATS: [(&str, fn(&[String]) -> String); 7] = [
+/// The name of a file and its content for the losses of epochs.
+type Format = (&'static str, fn(&[String]) -> String);
+
+/// Ways to write the losses of epochs.
+const FORMATS: [Format; 7] = [
     ("history.csv", |losses| {
         format!("epoch,loss\n{}", lines(losses, |i, loss| format!("{i},{loss}")))
     }),
@@ -37,7 +40,7 @@ fn quoted(losses: &[String]) -> String {
 /// Ids of the problems and of the warnings in each format; the same for all.
 fn judged(losses: &[String]) -> (Vec<String>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
-    let judge = |(name, write): &(&str, fn(&[String]) -> String)| {
+    let judge = |(name, write): &Format| {
         let path = dir.path().join(name);
         std::fs::write(&path, write(losses)).unwrap();
         let logs = read(&path, &Map::new()).unwrap();
@@ -103,7 +106,7 @@ proptest! {
 
     #[test]
     fn an_alternating_loss_is_a_problem(rows in 10_usize..60, level in 0.05..50.0_f64, ratio in 1.4..8.0_f64) {
-        let loss = |i: usize| format!("{:.6}", if i % 2 == 0 { ratio * level } else { level });
+        let loss = |i: usize| format!("{:.6}", if i.is_multiple_of(2) { ratio * level } else { level });
         let found = judged(&(0..rows).map(loss).collect::<Vec<_>>()).0;
         prop_assert!(found.contains(&"oscillating_loss".to_owned()), "{found:?}");
     }
@@ -124,5 +127,30 @@ proptest! {
     ) {
         let found = problems(rows, &noise, |t| level * (floor + (1.0 - floor) * (-rate * t).exp()));
         prop_assert_eq!(found, Vec::<String>::new());
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(
+        pieces in prop::collection::vec(
+            prop_oneof![
+                "\\PC{0,6}",
+                prop::sample::select(vec![
+                    "loss", "Epoch 3/40", "\n", "\n", "\t", " ", ":", "=", ",", "|", "[", "]", "{", "}", "(", "tensor(",
+                    "nan", "1.#INF", "-0.5", "1e9", "3/", "/4", "%", "val acc", "[12]", "\u{1b}[", "\u{8}", "\r",
+                    "epoch train_loss lr\n", "\"loss\": [1, 2]", "12: ",
+                ]).prop_map(str::to_owned),
+            ],
+            0..40,
+        ),
+        name in prop::sample::select(vec!["a.txt", "a.csv", "a.json", "a.jsonl", "a"]),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, pieces.concat()).unwrap();
+        if let Ok(logs) = read(&path, &Map::new()) {
+            for log in logs {
+                log.diagnose(Thresholds::default());
+            }
+        }
     }
 }

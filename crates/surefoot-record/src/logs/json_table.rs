@@ -62,7 +62,9 @@ fn tables(name: &str, value: &Value, found: &mut Vec<(String, Rows)>) {
             items.iter().for_each(|item| rows.push(pairs(item)));
         }
         // A chart of TensorBoard: time, step and value.
-        Value::Array(items) if items.iter().all(|item| item.as_array().is_some_and(is_point)) => {
+        Value::Array(items)
+            if items.iter().all(|item| item.as_array().is_some_and(|it| is_point(it))) =>
+        {
             for item in items {
                 rows.push([
                     ("step".to_owned(), number(&item[1])),
@@ -125,7 +127,7 @@ fn is_split(name: &str) -> bool {
     split_of_folder(name).is_some()
 }
 
-fn is_point(values: &Vec<Value>) -> bool {
+fn is_point(values: &[Value]) -> bool {
     values.len() == 3 && values.iter().all(|value| number(value).is_some())
 }
 

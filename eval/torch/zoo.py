@@ -465,11 +465,14 @@ def main() -> int:
     for case in HEALTHY + faulty():
         if arguments.only not in case.name:
             continue
-        # A program whose loss cannot be computed has no loop to watch.
-        problems = [] if "unit" in case.fault and case.loss is CROSS_ENTROPY else watch(case, arguments.seed)
         result, work = fit(case, arguments.seed) if arguments.fit else (None, None)
-        if not problems and result is not None and case.causes == ("improper_output_units",):
+        if case.causes == ("improper_output_units",):
+            # The loss cannot be computed, so there is no loop to watch.
+            if result is None:
+                continue
             problems = [finding.problem for finding in result.findings]
+        else:
+            problems = watch(case, arguments.seed)
         tally.add(case.name, case.fault, case.causes, problems, result, work)
     tally.finish()
     return 0

@@ -330,8 +330,8 @@ class Trainings(ABC, Generic[C]):
                     order=[],
                     attempts=attempts,
                 )
-            elif not original.is_over:
-                self.train(0, 1.0)
+            elif _core.has_ended_well(standing if original.is_over else self.train(0, 1.0)):
+                status = "normal"
         elif original.metric is None and not original.has_finite_loss:
             status = "failed"
         delivered = self.contestants[number or 0]

@@ -13,7 +13,9 @@ import pytest
 import surefoot
 
 HOSTS = {f"surefoot.{it}": it for it in ("keras", "lightning", "transformers")}
-NEEDS_TORCH = ("surefoot.lightning", "surefoot.torch", "surefoot.transformers", "surefoot.watch", "surefoot.fit")
+NEEDS_TORCH = tuple(
+    f"surefoot.{it}" for it in ("contest", "fit", "lightning", "load", "torch", "transformers", "watch")
+)
 KERAS = [str(Path(it) / "keras") for it in surefoot.__path__]
 MODULES = [
     "surefoot",

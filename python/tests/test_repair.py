@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -111,7 +113,7 @@ def test_an_attempt_that_fails_does_not_end_the_repair() -> None:
 
 def test_ctrl_c_ends_the_loop_and_its_thread() -> None:
     def interrupt(setup: Any, epoch: int) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         surefoot.repair(loop(inside=interrupt), runs=None, quiet=True)

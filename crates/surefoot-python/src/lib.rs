@@ -18,7 +18,7 @@ use std::path::PathBuf;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::repair::{remedies, repair};
+    use super::repair::{has_ended_well, remedies, repair};
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]

@@ -228,7 +228,7 @@ pub(crate) fn repair(
         config,
     );
     catch(|| {
-        let config = ContestConfig { samples, least_budget: 0 };
+        let config = ContestConfig { samples, least_budget: 0, sequential: true };
         let result = contest(&mut Trainer(Arc::clone(&host)), search, original, config)?;
         if let Some(error) = host.interrupt().take() {
             return Err(error);
@@ -240,6 +240,17 @@ pub(crate) fn repair(
             ContestResult::Interrupted => ("problem", None),
         })
     })
+}
+
+/// Skill from which on a training with a likely problem is not harmed by it, as without repair on the
+/// command line.
+const UNHARMED: f64 = 0.8;
+
+/// True if a training has no certain problem and has ended well, so that its problems are warnings.
+#[pyfunction]
+pub(crate) fn has_ended_well(contestant: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let standing = standing(contestant)?;
+    Ok(!standing.ended_by_problem && standing.has_ended_well(UNHARMED))
 }
 
 /// Ids of all remedies.

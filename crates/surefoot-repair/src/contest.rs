@@ -42,6 +42,9 @@ pub struct ContestConfig {
     pub samples: usize,
     /// Steps of attempts that are always allowed, however short the training as given is.
     pub least_budget: u64,
+    /// True if contestants train one after the other. Then the training as given waits until an
+    /// attempt is ahead of it, and is not trained further if it cannot catch up.
+    pub sequential: bool,
 }
 
 /// Trains the contestants of a [`contest`].
@@ -144,6 +147,7 @@ pub fn contest<S: Subject, T: AttemptTrainer<S>>(
         original,
         given_up: false,
         samples: config.samples,
+        sequential: config.sequential,
         budget: budget.max(config.least_budget as f64),
         deferred: Vec::new(),
         steps: 0.0,
@@ -164,6 +168,7 @@ struct Contest<'a, S, T> {
     /// True once the training as given cannot catch up any more.
     given_up: bool,
     samples: usize,
+    sequential: bool,
     /// Steps of ended attempts after which no further one is started.
     budget: f64,
     /// Attempts that may be trained further after other remedies were tried, each with its ending in
@@ -326,11 +331,17 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
         while !standing.is_over() {
             let until = self.next_stop(standing.share);
             let mut tasks = vec![(proposal.number, until)];
-            if self.original_runs() {
+            if self.original_runs() && !self.sequential {
                 tasks.push((ORIGINAL, until));
             }
             if let Some(now) = self.train(&tasks)?.into_iter().next() {
                 standing = now;
+            }
+            if self.sequential && standing.problem.is_none() {
+                self.give_up_original(&standing)?;
+                if self.original_runs() {
+                    self.train(&[(ORIGINAL, until)])?;
+                }
             }
             if self.trainer.is_interrupted() {
                 return Ok(());

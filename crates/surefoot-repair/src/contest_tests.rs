@@ -42,7 +42,11 @@ impl Track {
         let share = self.shares.get(&number).copied().unwrap_or(0.0);
         let end = self.ends.get(&number).copied().unwrap_or(0.5);
         let metric = 0.5 + (end - 0.5) * share;
+        let blocks = (200.0 * share) as usize;
+        let skill = |block: usize| (end - 0.5) / 0.5 * block as f64 / 200.0;
         Standing {
+            skills: Some((1..=blocks).map(skill).collect()),
+            planned_blocks: 200,
             share,
             finished: share >= 1.0,
             facts: Facts {
@@ -85,6 +89,10 @@ impl AttemptTrainer<Actions> for Track {
 }
 
 fn compete(track: &mut Track, is_certain: bool) -> ContestResult {
+    compete_with(track, is_certain, ContestConfig { samples: 1000, ..ContestConfig::default() })
+}
+
+fn compete_with(track: &mut Track, is_certain: bool, config: ContestConfig) -> ContestResult {
     let finding = Finding::new(Problem::VANISHING_GRADIENT, 10, "The gradient vanishes.");
     track.shares.insert(ORIGINAL, 0.05);
     let original = Standing {
@@ -92,10 +100,10 @@ fn compete(track: &mut Track, is_certain: bool) -> ContestResult {
         ended_by_problem: is_certain,
         ..track.standing(ORIGINAL)
     };
-    let (facts, config) = (original.facts.clone(), RepairConfig::default());
-    let subject = Actions(Vec::new());
-    let search = RepairSearch::new(subject, finding, &[], facts, remedies::all(), config);
-    contest(track, search, original, ContestConfig { samples: 1000, least_budget: 0 }).unwrap()
+    let facts = original.facts.clone();
+    let (subject, options) = (Actions(Vec::new()), RepairConfig::default());
+    let search = RepairSearch::new(subject, finding, &[], facts, remedies::all(), options);
+    contest(track, search, original, config).unwrap()
 }
 
 #[test]
@@ -118,6 +126,17 @@ fn an_original_that_ends_well_needs_no_repair() {
     let mut track = Track::new(&[(ORIGINAL, 0.96), (1, 1.0)]);
     assert_eq!(compete(&mut track, false), ContestResult::Dismissed);
     assert_eq!(track.shares[&ORIGINAL], 1.0);
+}
+
+#[test]
+fn one_after_the_other_the_original_waits_for_an_attempt_ahead_of_it() {
+    let trained = |sequential| {
+        let mut track = Track::new(&[(ORIGINAL, 0.5), (1, 0.95)]);
+        let config = ContestConfig { samples: 1000, sequential, ..ContestConfig::default() };
+        assert_eq!(compete_with(&mut track, false, config), ContestResult::Repaired(1));
+        track.shares[&ORIGINAL]
+    };
+    assert!(trained(true) < trained(false) && trained(false) < 1.0);
 }
 
 #[test]

@@ -34,7 +34,7 @@ class Setup:
         self._owner, self._contestant = owner, contestant
         self._model: nn.Module | None = None
         self._loader: DataLoader[Any] | None = None
-        self._losses: list[float] = []
+        self._losses: list[Tensor | float] = []
         self._has_evaluated = False
         self._is_training = False
 
@@ -118,7 +118,7 @@ class Setup:
             if contestant.setup.scheduler is not None:
                 contestant.setup.scheduler.step()
             if not self._has_evaluated and self._losses:
-                contestant.trained(sum(self._losses) / len(self._losses))
+                contestant.trained(float(sum(self._losses)) / len(self._losses))
 
     def step(self, loss: Tensor | float, *, accuracy: Tensor | float | None = None) -> None:
         """Reports a training step, after ``optimizer.step()``.
@@ -130,7 +130,7 @@ class Setup:
         if not self._is_training:
             raise RuntimeError("call setup.step(...) inside of a loop over setup.epochs(...)")
         contestant = self._contestant
-        self._losses.append(float(loss.detach() if isinstance(loss, Tensor) else loss))
+        self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         contestant.steps += 1
         contestant.watch.step(loss, accuracy=accuracy)
         contestant.turns.pause()

@@ -152,7 +152,7 @@ pub(crate) fn repair_run<'c, B: Compute>(
         repair.note_stop()?;
     }
     let standing = repair.original.standing();
-    let config = ContestConfig { samples, least_budget: LEAST_BUDGET };
+    let config = ContestConfig { samples, least_budget: LEAST_BUDGET, sequential: false };
     let result = contest(&mut repair, search, standing, config)?;
     repair.finish(result)?;
     Ok((repair.result, repair.original.result))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use crate::format;
-use crate::gradients::{Cell, Gradients, Row};
+use crate::layer_map::{Cell, LayerMap, Row};
 use crate::marks::{Mark, flags};
 use crate::scale::Scale;
 use crate::svg::{percent, short, x_axis};
@@ -19,7 +19,7 @@ pub(crate) struct Heat<'a> {
     /// Unique id on the page.
     pub(crate) id: &'a str,
     pub(crate) title: String,
-    pub(crate) gradients: &'a Gradients,
+    pub(crate) gradients: &'a LayerMap,
     pub(crate) marks: &'a [Mark],
     /// Range of log10 norms, shared by all maps of the page.
     pub(crate) range: (f64, f64),
@@ -284,16 +284,17 @@ fn blocks(rows: &[&Row], layers: &[String]) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
     use crate::fixture::{layers, observation};
+    use crate::layer_map::LayerQuantity;
 
-    fn gradients(norm: impl Fn(u64, usize) -> Option<f64>) -> Gradients {
-        let mut gradients = Gradients::new(&layers(4), 1);
+    fn gradients(norm: impl Fn(u64, usize) -> Option<f64>) -> LayerMap {
+        let mut gradients = LayerMap::new(LayerQuantity::Gradients, &layers(4), 1);
         for step in 1..=10 {
             gradients.push(&observation(step, 1.0, Some(4), |i| norm(step, i)));
         }
         gradients
     }
 
-    fn drawn(gradients: &Gradients, marks: &[Mark]) -> String {
+    fn drawn(gradients: &LayerMap, marks: &[Mark]) -> String {
         let heat = Heat {
             id: "heat",
             title: "Gradients".to_owned(),

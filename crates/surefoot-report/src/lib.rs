@@ -1,6 +1,6 @@
-//! Reports of runs and studies as static HTML pages.
+//! Pages of runs and studies: static HTML files, and the [`Board`], which serves them live.
 //!
-//! A page is one file without scripts or network requests. The same record always produces the same
+//! A report is one file without scripts or network requests. The same record always produces the same
 //! bytes. Observations are streamed and downsampled, so memory does not grow with the length of a
 //! run. `docs/report.md` describes the pages.
 //!
@@ -21,6 +21,7 @@
 #[cfg(test)]
 extern crate self as surefoot_report;
 
+mod board;
 mod chart;
 mod curves;
 mod document;
@@ -29,9 +30,9 @@ mod findings;
 #[cfg(test)]
 mod fixture;
 mod format;
-mod gradients;
 mod heatmap;
 mod history;
+mod layer_map;
 mod ledger;
 mod marks;
 mod page;
@@ -43,6 +44,7 @@ mod story;
 mod study;
 mod svg;
 
+pub use board::{Board, BoardConfig, BoardError, PORT};
 pub use study::{StudyPage, StudyTrial, study_report};
 
 use surefoot_record::{Record, Result};
@@ -55,7 +57,12 @@ pub fn report(run: &Record) -> Result<String> {
     let history = history::History::of(&run.events()?);
     let delivered = history.delivered_attempt();
     let readings = reading::Readings::of(run, delivered)?;
-    let report =
-        page::RunPage { summary: run.summary()?, run, history: &history, readings: &readings };
+    let report = page::RunPage {
+        summary: run.summary()?,
+        run,
+        history: &history,
+        readings: &readings,
+        is_running: false,
+    };
     Ok(report.page().into_string())
 }

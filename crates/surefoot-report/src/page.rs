@@ -1,6 +1,7 @@
 //! The page of a run.
 
 use maud::{Markup, html};
+use serde::Serialize;
 use surefoot_record::{Record, RunSummary, Status};
 
 use crate::curves::Curves;
@@ -9,9 +10,10 @@ use crate::findings::{self, Numbered, numbered};
 use crate::format::{self, capital, counted, grouped};
 use crate::heatmap::{self, Heat};
 use crate::history::History;
+use crate::layer_map::LayerMap;
 use crate::ledger::Ledger;
 use crate::marks::Mark;
-use crate::reading::{Reading, Readings};
+use crate::reading::Readings;
 use crate::reproduction;
 use crate::story::Story;
 
@@ -22,6 +24,17 @@ pub(crate) struct RunPage<'a> {
     pub(crate) summary: Option<RunSummary>,
     pub(crate) history: &'a History,
     pub(crate) readings: &'a Readings,
+    /// True if the run is known to be training now.
+    pub(crate) is_running: bool,
+}
+
+/// Parts of the report that the board shows as they are.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunFragments {
+    summary: String,
+    findings: String,
+    attempts: String,
+    reproduction: String,
 }
 
 impl RunPage<'_> {
@@ -40,8 +53,20 @@ impl RunPage<'_> {
         document(&name, &heatmap::patterns(), &main)
     }
 
+    /// Draws the parts of the page that are text.
+    pub(crate) fn fragments(&self) -> RunFragments {
+        let summary = html! { (self.story()) (self.figures()) };
+        let reproduction = reproduction::section(self.run, self.summary.as_ref());
+        RunFragments {
+            summary: summary.into_string(),
+            findings: findings::sections(&self.findings()).into_string(),
+            attempts: self.ledger().into_string(),
+            reproduction: reproduction.into_string(),
+        }
+    }
+
     /// Name of the run directory.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let dir = self.run.dir();
         // `.` has no file name.
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -49,14 +74,14 @@ impl RunPage<'_> {
         name.to_string_lossy().into_owned()
     }
 
-    fn metric(&self) -> &str {
+    pub(crate) fn metric(&self) -> &str {
         let recorded = self.summary.as_ref().map(|summary| summary.metric.name.as_str());
         let planned = self.run.header().facts.metric.as_deref();
         recorded.or(planned).unwrap_or("metric")
     }
 
     /// The findings of the plan as given, then those of the delivered attempt.
-    fn findings(&self) -> Vec<Numbered<'_>> {
+    pub(crate) fn findings(&self) -> Vec<Numbered<'_>> {
         let mut findings = numbered(&self.history.findings, None, 0);
         if let Some((number, reading)) = self.readings.repaired() {
             let others = numbered(&reading.history.findings, Some(number), findings.len());
@@ -65,7 +90,30 @@ impl RunPage<'_> {
         findings
     }
 
+    /// CSS class and text of the status.
+    pub(crate) fn status(&self) -> (&'static str, &'static str) {
+        match self.summary.as_ref().map(|summary| summary.status) {
+            Some(status) if status.is_success() => ("good", status.name()),
+            Some(status) => ("bad", status.name()),
+            None if self.history.pruned.is_some() => ("neutral", "pruned"),
+            None if self.is_running => ("neutral", "running"),
+            None => ("neutral", "unfinished"),
+        }
+    }
+
     fn header(&self, name: &str) -> Markup {
+        let (class, status) = self.status();
+        html! {
+            header {
+                p.eyebrow { "surefoot report" }
+                h1 { (name) " " span.tag.(class) { (status) } }
+                (self.story())
+                (self.figures())
+            }
+        }
+    }
+
+    fn story(&self) -> Markup {
         let given = &self.readings.given;
         let story = Story {
             history: self.history,
@@ -75,21 +123,9 @@ impl RunPage<'_> {
             last_loss: given.loss.last(),
             metric: self.metric(),
             is_program: self.run.program().is_some(),
+            is_running: self.is_running,
         };
-        let (class, status) = match self.summary.as_ref().map(|summary| summary.status) {
-            Some(status) if status.is_success() => ("good", status.name()),
-            Some(status) => ("bad", status.name()),
-            None if self.history.pruned.is_some() => ("neutral", "pruned"),
-            None => ("neutral", "unfinished"),
-        };
-        html! {
-            header {
-                p.eyebrow { "surefoot report" }
-                h1 { (name) " " span.tag.(class) { (status) } }
-                p.story { @for sentence in story.sentences() { (sentence) " " } }
-                (self.figures())
-            }
-        }
+        html! { p.story { @for sentence in story.sentences() { (sentence) " " } } }
     }
 
     /// Draws the key figures.
@@ -151,8 +187,11 @@ impl RunPage<'_> {
         if let Some((number, reading)) = self.readings.repaired() {
             maps.push((Some(number), format!("Delivered: attempt {number}"), reading));
         }
-        maps.retain(|(_, _, reading)| reading.gradients.columns() > 0);
-        let ranges = maps.iter().filter_map(|(_, _, reading)| reading.gradients.range());
+        let maps: Vec<_> = maps
+            .into_iter()
+            .filter_map(|(attempt, title, reading)| Some((attempt, title, reading.gradients()?)))
+            .collect();
+        let ranges = maps.iter().filter_map(|(_, _, map)| map.range());
         // The scale spans at least four decades, so that noise is not mistaken for a difference.
         let range = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let range = range.map_or((-1.0, 1.0), |(low, high)| {
@@ -171,8 +210,8 @@ impl RunPage<'_> {
                         "a much brighter row may be unstable."
                         @if !findings.is_empty() { " Numbers and frames mark the findings below." }
                     }
-                    @for (attempt, title, reading) in maps {
-                        (self.heat(attempt, title, reading, range, findings))
+                    @for (attempt, title, map) in maps {
+                        (self.heat(attempt, title, map, range, findings))
                     }
                     (heatmap::legend(range))
                 }
@@ -184,16 +223,16 @@ impl RunPage<'_> {
         &self,
         attempt: Option<u32>,
         title: String,
-        reading: &Reading,
+        gradients: &LayerMap,
         range: (f64, f64),
         findings: &[Numbered<'_>],
     ) -> Markup {
-        let width = counted(reading.gradients.width(), "step");
+        let width = counted(gradients.width(), "step");
         let id = attempt.map_or("heat-given", |_| "heat-delivered");
         let heat = Heat {
             id,
             title: format!("{title} (each column {width})"),
-            gradients: &reading.gradients,
+            gradients,
             marks: &marks(findings, attempt),
             range,
         };

@@ -2,17 +2,21 @@
 
 use std::path::{Component, Path};
 
-use surefoot_record::{Attempt, Record, Result};
+use surefoot_diagnose::Observation;
+use surefoot_record::{Attempt, Header, Record, Result};
 
-use crate::gradients::Gradients;
 use crate::history::History;
+use crate::layer_map::{LayerMap, LayerQuantity};
 use crate::series::Series;
 
 /// Downsampled observations of one run.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) loss: Series,
-    pub(crate) gradients: Gradients,
+    pub(crate) metric: Series,
+    pub(crate) learning_rate: Series,
+    /// Quantities of layers; gradients first.
+    pub(crate) maps: Vec<LayerMap>,
     /// Last recorded step.
     pub(crate) last_step: u64,
     /// Number of steps in the plan, if known.
@@ -22,22 +26,51 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    fn of(run: &Record) -> Result<Reading> {
-        let header = run.header();
-        let mut reading = Reading {
-            loss: Series::default(),
-            gradients: Gradients::new(&header.facts.layers, header.observe_every),
+    /// A reading without steps. `series` is the empty form of all series.
+    pub(crate) fn new(header: &Header, series: Series, quantities: &[LayerQuantity]) -> Reading {
+        let map = |quantity: &LayerQuantity| {
+            LayerMap::new(*quantity, &header.facts.layers, header.observe_every)
+        };
+        Reading {
+            loss: series.clone(),
+            metric: series.clone(),
+            learning_rate: series,
+            maps: quantities.iter().map(map).collect(),
             last_step: 0,
             planned: header.facts.total_steps(),
-            history: History::of(&run.events()?),
-        };
+            history: History::default(),
+        }
+    }
+
+    fn of(run: &Record) -> Result<Reading> {
+        let quantities = [LayerQuantity::Gradients];
+        let mut reading = Reading::new(run.header(), Series::default(), &quantities);
+        reading.history = History::of(&run.events()?);
         for observation in run.observations()? {
-            let observation = observation?;
-            reading.last_step = observation.step;
-            reading.loss.push(observation.step, observation.loss);
-            reading.gradients.push(&observation);
+            reading.push(&observation?);
         }
         Ok(reading)
+    }
+
+    /// Adds a step; steps must be in order.
+    pub(crate) fn push(&mut self, observation: &Observation) {
+        let step = observation.step;
+        self.last_step = step;
+        self.loss.push(step, observation.loss);
+        if let Some(metric) = observation.metric {
+            self.metric.push(step, metric);
+        }
+        if let Some(rate) = observation.learning_rate {
+            self.learning_rate.push(step, rate);
+        }
+        for map in &mut self.maps {
+            map.push(observation);
+        }
+    }
+
+    /// The map of gradients, if any were observed.
+    pub(crate) fn gradients(&self) -> Option<&LayerMap> {
+        self.maps.first().filter(|map| map.columns() > 0)
     }
 }
 
@@ -83,7 +116,7 @@ impl Readings {
     }
 }
 
-fn read_attempt(dir: &Path, run: &str) -> Option<Reading> {
+pub(crate) fn read_attempt(dir: &Path, run: &str) -> Option<Reading> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !Path::new(run).components().all(inside) {
         return None;

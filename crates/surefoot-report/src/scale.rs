@@ -58,6 +58,11 @@ impl Scale {
         self.log
     }
 
+    /// The ends of the axis; log10 of them on a logarithmic scale.
+    pub(crate) fn bounds(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// Position of a value: 0 is the low end and 1 the high end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let value = match self.log {

@@ -1,9 +1,9 @@
 //! A series of values, downsampled while reading.
 
-/// Maximum number of buckets, with two points each.
+/// Maximum number of buckets of a report, with two points each.
 const BUCKETS: usize = 400;
 
-/// Values over steps, in at most 400 buckets that keep their minimum and maximum, so that a spike of
+/// Values over steps, in a limited number of buckets that keep their minimum and maximum, so that a spike of
 /// one step stays visible.
 ///
 /// Buckets start with one step each; when there are too many, neighbors are merged.
@@ -11,6 +11,8 @@ const BUCKETS: usize = 400;
 pub(crate) struct Series {
     /// Steps per bucket.
     width: u64,
+    /// Maximum number of buckets.
+    most: usize,
     buckets: Vec<Bucket>,
     last: Option<f64>,
 }
@@ -32,11 +34,16 @@ pub(crate) type Point = (f64, f64);
 
 impl Default for Series {
     fn default() -> Self {
-        Self { width: 1, buckets: Vec::new(), last: None }
+        Self::with_buckets(BUCKETS)
     }
 }
 
 impl Series {
+    /// An empty series of at most `most` buckets.
+    pub(crate) fn with_buckets(most: usize) -> Series {
+        Series { width: 1, most: most.max(1), buckets: Vec::new(), last: None }
+    }
+
     /// Adds the value of a step; steps must be in order.
     pub(crate) fn push(&mut self, step: u64, value: f64) {
         self.last = Some(value);
@@ -54,7 +61,7 @@ impl Series {
             Some(last) if last.index == index => last.merge(&bucket),
             _ => self.buckets.push(bucket),
         }
-        while self.buckets.len() > BUCKETS {
+        while self.buckets.len() > self.most {
             self.coarsen();
         }
     }
@@ -125,6 +132,28 @@ impl Series {
         }
         lines.retain(|line| !line.is_empty());
         lines
+    }
+
+    /// Steps per bucket.
+    pub(crate) fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// Memory of the buckets in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<Bucket>()
+    }
+
+    /// Minimum, maximum and mean of the buckets that have finite values between two steps, with the step in the middle of each.
+    pub(crate) fn columns(&self, from: u64, to: u64) -> impl Iterator<Item = [f64; 4]> {
+        let buckets = self.buckets.iter().filter(move |bucket| {
+            let first = bucket.index * self.width;
+            bucket.count > 0 && first + self.width > from && first <= to
+        });
+        buckets.map(|bucket| {
+            let middle = (bucket.min.0 + bucket.max.0) / 2.0;
+            [middle, bucket.min.1, bucket.max.1, bucket.mean()]
+        })
     }
 
     /// The first step of each bucket with a NaN or infinite value.

@@ -23,6 +23,8 @@ pub(crate) struct Story<'a> {
     pub(crate) metric: &'a str,
     /// True if another framework trained, which is watched and not repaired.
     pub(crate) is_program: bool,
+    /// True if the run is known to be training now.
+    pub(crate) is_running: bool,
 }
 
 impl Story<'_> {
@@ -72,6 +74,9 @@ impl Story<'_> {
             (Some(step), _) => {
                 let steps = self.of_planned(step);
                 format!("The run was interrupted at {steps} and can be resumed.")
+            }
+            (None, 1..) if self.is_running => {
+                format!("The run is training and has reached {steps}.")
             }
             (None, 0) => "The run has started; no steps have been recorded yet.".to_owned(),
             (None, _) => format!(
@@ -231,6 +236,7 @@ mod tests {
             last_loss: Some(last_loss),
             metric,
             is_program: false,
+            is_running: false,
         };
         story.sentences().join(" ")
     }

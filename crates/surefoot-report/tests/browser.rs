@@ -4,6 +4,8 @@
 //! `CARGO_TARGET_TMPDIR`.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+mod board_pages;
+mod board_support;
 mod devtools;
 #[path = "../src/study/fixture.rs"]
 #[allow(dead_code, reason = "the tests inside use the rest")]
@@ -43,11 +45,11 @@ const PROBE: &str = r#"(() => {
   while (walker.nextNode()) {
     const text = walker.currentNode.data.trim();
     const element = walker.currentNode.parentElement;
-    if (!text || element.closest('title, desc, details:not([open]) > :not(summary)')) continue;
+    if (!text || element.closest('title, desc, details:not([open]) > :not(summary), .wide, [hidden], .tip')) continue;
     const style = getComputedStyle(element);
     const box = element.getBoundingClientRect();
     if (!box.width || !box.height || style.visibility !== 'visible') { wrong.push(`invisible: ${text}`); continue; }
-    const inPre = element.closest('pre');
+    const inPre = element.closest('pre, .scroll');
     if (!inPre && (box.left < -0.5 || box.right > root.clientWidth + 0.5)) wrong.push(`sticks out: ${text} ${box.left}..${box.right}`);
     const isSvg = element instanceof SVGElement;
     if (!(isSvg && element.closest('.marks'))) {
@@ -59,7 +61,7 @@ const PROBE: &str = r#"(() => {
     seen += text.length;
   }
   if (seen < 500) wrong.push(`only ${seen} letters can be seen`);
-  for (const svg of document.querySelectorAll('svg[role=img]')) {
+  for (const svg of document.querySelectorAll('svg[role=img]:not(.spark)')) {
     const names = svg.getAttribute('aria-labelledby').split(' ').map((id) => document.getElementById(id)?.textContent);
     if (!names.every(Boolean)) wrong.push('a chart has no title or description');
     if (svg.getBoundingClientRect().width < 150) wrong.push('a chart is too narrow');
@@ -68,6 +70,8 @@ const PROBE: &str = r#"(() => {
   if (new Set(ids).size < ids.length) wrong.push('an id is used twice');
   for (const link of document.querySelectorAll('a')) {
     const to = link.getAttribute('href');
+    // Addresses of other pages of the board.
+    if (to.startsWith('#/') || link.hasAttribute('download') || to === '#') continue;
     if (!to.startsWith('#') || !document.getElementById(to.slice(1))) wrong.push(`a link to nowhere: ${to}`);
   }
   return wrong;

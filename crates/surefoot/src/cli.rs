@@ -1,8 +1,8 @@
 //! The list of commands.
 
 use crate::command::{
-    capsule, check, compare, completions, diagnose, export, init, predict, replay, report, run,
-    simulate, train, tune,
+    board, capsule, check, compare, completions, diagnose, export, init, predict, replay, report,
+    run, simulate, train, tune,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Tune(tune::Arguments),
     Simulate(simulate::Arguments),
     Report(report::Arguments),
+    Board(board::Arguments),
     Predict(predict::Arguments),
     Export(export::Arguments),
     Completions(completions::Arguments),
@@ -66,6 +67,7 @@ impl Command {
             Self::Tune(arguments) => tune::run(&arguments),
             Self::Simulate(arguments) => simulate::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
+            Self::Board(arguments) => board::run(&arguments),
             Self::Predict(arguments) => predict::run(&arguments),
             Self::Export(arguments) => export::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),

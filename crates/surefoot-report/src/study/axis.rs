@@ -36,6 +36,11 @@ impl<'a> Axis<'a> {
         Axis { parameter, start }
     }
 
+    /// Value of the parameter.
+    pub(super) fn value<'p>(&self, point: &'p Point) -> Option<&'p Value> {
+        point.get(&self.parameter.name)
+    }
+
     /// Position of a trial. Its number separates trials with equal values.
     pub(super) fn place(&self, point: &Point, number: u64) -> f64 {
         match point.get(&self.parameter.name) {

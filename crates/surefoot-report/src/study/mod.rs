@@ -13,6 +13,7 @@ mod fixture;
 mod headline;
 mod history;
 mod importance;
+pub(crate) mod live;
 mod parallel;
 mod plot;
 mod selection;
@@ -28,6 +29,8 @@ use maud::{Markup, html};
 use surefoot_tune::storage::{FrozenTrial, StoredStudy, TrialReport, TrialState, View};
 use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Direction, Space};
+
+pub(crate) use live::Fragments;
 
 use crate::document::document;
 use status::Status;

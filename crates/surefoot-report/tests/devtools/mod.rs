@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Maximum time for an answer.
@@ -61,7 +61,7 @@ impl Browser {
                 "--disable-sync",
                 "--no-first-run",
                 "--hide-scrollbars",
-                "--host-resolver-rules=MAP * ~NOTFOUND",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
                 "--remote-debugging-pipe",
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -113,8 +113,13 @@ impl Browser {
         message.unwrap_or_else(|_| panic!("Chromium does not answer to {what}"))
     }
 
-    /// Loads a page and waits until it is loaded.
+    /// Loads a file and waits until it is loaded.
     pub(crate) fn open(&mut self, page: &Path, view: View) -> Loaded {
+        self.visit(&format!("file://{}", page.display()), view)
+    }
+
+    /// Loads a page and waits until it is loaded.
+    pub(crate) fn visit(&mut self, url: &str, view: View) -> Loaded {
         let scheme = if view.dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -124,7 +129,13 @@ impl Browser {
         });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
         self.events.clear();
-        let url = format!("file://{}", page.display());
+        // A page that differs only in what follows `#` would not be loaded again.
+        self.call("Page.navigate", json!({ "url": "about:blank" }));
+        while !self.has("Page.loadEventFired") {
+            let event = self.next("Page.navigate");
+            self.events.push(event);
+        }
+        self.events.clear();
         self.call("Page.navigate", json!({ "url": url }));
         while !self.has("Page.loadEventFired") {
             let event = self.next("Page.navigate");
@@ -139,7 +150,15 @@ impl Browser {
         self.events.iter().any(|event| event["method"] == method)
     }
 
-    fn loaded(&self) -> Loaded {
+    /// Events since the page was opened.
+    pub(crate) fn loaded(&mut self) -> Loaded {
+        while let Ok(event) = self.messages.try_recv() {
+            self.events.push(event);
+        }
+        self.collected()
+    }
+
+    fn collected(&self) -> Loaded {
         let mut loaded = Loaded { complaints: Vec::new(), requests: Vec::new() };
         for event in &self.events {
             let parameters = &event["params"];
@@ -169,6 +188,35 @@ impl Browser {
         let result = self.call("Runtime.evaluate", parameters);
         assert!(result["exceptionDetails"].is_null(), "{result}");
         result["result"]["value"].clone()
+    }
+
+    /// Evaluates an expression until it is true.
+    pub(crate) fn wait(&mut self, expression: &str) {
+        let begun = Instant::now();
+        while self.evaluate(expression) != true {
+            assert!(begun.elapsed() < PATIENCE, "{expression} stays false");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Moves the pointer through places in the page, with the button down from the first to the last if `drag`.
+    pub(crate) fn pointer(&mut self, places: &[(f64, f64)], drag: bool) {
+        let mut send = |kind: &str, (x, y): (f64, f64), buttons: u32| {
+            let button = if buttons > 0 || kind == "mouseReleased" { "left" } else { "none" };
+            let parameters = json!({
+                "type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1,
+            });
+            self.call("Input.dispatchMouseEvent", parameters);
+        };
+        for (i, &place) in places.iter().enumerate() {
+            send("mouseMoved", place, u32::from(drag && i > 0));
+            if drag && i == 0 {
+                send("mousePressed", place, 1);
+            }
+        }
+        if let Some(&last) = places.last().filter(|_| drag) {
+            send("mouseReleased", last, 0);
+        }
     }
 
     /// The whole page as a PNG.

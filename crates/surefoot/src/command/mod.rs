@@ -1,5 +1,6 @@
 //! The commands, a file each: `Arguments` with their help, and `run`.
 
+pub(crate) mod board;
 pub(crate) mod capsule;
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -1,13 +1,78 @@
-//! Gradient norm of each layer over the steps, downsampled while reading.
+//! A quantity of each layer over the steps, downsampled while reading.
 
-use surefoot_diagnose::{LayerInfo, Observation, Summary};
+use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Summary};
 
 /// Maximum number of columns.
 const COLUMNS: u64 = 200;
 
-/// Gradient norms: one row per layer, columns of steps.
+/// A quantity of layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayerQuantity {
+    Gradients,
+    Weights,
+    Outputs,
+    UpdateRatios,
+    DeadUnits,
+}
+
+impl LayerQuantity {
+    pub(crate) const ALL: [LayerQuantity; 5] = [
+        LayerQuantity::Gradients,
+        LayerQuantity::Weights,
+        LayerQuantity::Outputs,
+        LayerQuantity::UpdateRatios,
+        LayerQuantity::DeadUnits,
+    ];
+
+    /// Name in addresses.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            LayerQuantity::Gradients => "gradients",
+            LayerQuantity::Weights => "weights",
+            LayerQuantity::Outputs => "outputs",
+            LayerQuantity::UpdateRatios => "update_ratios",
+            LayerQuantity::DeadUnits => "dead_units",
+        }
+    }
+
+    /// Name for people.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            LayerQuantity::Gradients => "gradient norm (L2)",
+            LayerQuantity::Weights => "weight norm (L2)",
+            LayerQuantity::Outputs => "mean absolute output",
+            LayerQuantity::UpdateRatios => "update ratio (L2 of the update / L2 of the weights)",
+            LayerQuantity::DeadUnits => "share of dead units",
+        }
+    }
+
+    /// Returns true if values are compared by their logarithm.
+    pub(crate) fn is_log(self) -> bool {
+        self != LayerQuantity::DeadUnits
+    }
+
+    /// The value of a layer; NaN if the tensor has values that are NaN or infinite.
+    fn of(self, layer: &LayerObservation) -> Option<f64> {
+        let clean = |summary: &Summary, value: f64| match summary.nan + summary.inf {
+            0 => value,
+            _ => f64::NAN,
+        };
+        match self {
+            LayerQuantity::Gradients => layer.gradient.as_ref().map(|it| clean(it, it.l2)),
+            LayerQuantity::Weights => layer.weight.as_ref().map(|it| clean(it, it.l2)),
+            LayerQuantity::Outputs => layer.output.as_ref().map(|it| clean(it, it.abs_mean)),
+            LayerQuantity::UpdateRatios => layer.update_ratio,
+            LayerQuantity::DeadUnits => layer.dead_units,
+        }
+    }
+}
+
+/// A quantity of layers: one row per layer, columns of steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Gradients {
+pub(crate) struct LayerMap {
+    pub(crate) quantity: LayerQuantity,
+    /// The step before the first column.
+    start: u64,
     /// Number of steps per column.
     width: u64,
     rows: Vec<Row>,
@@ -21,10 +86,10 @@ pub(crate) struct Row {
     pub(crate) columns: Vec<Column>,
 }
 
-/// Gradient of one layer in the steps of a column.
+/// Values of one layer in the steps of a column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Column {
-    /// Sum of log10 of the finite norms above zero.
+    /// Sum of the finite values, or of log10 of those above zero.
     sum: f64,
     count: u64,
     zero: bool,
@@ -36,41 +101,47 @@ pub(crate) struct Column {
 pub(crate) enum Cell {
     /// Not observed.
     Unseen,
-    /// The gradient has values that are NaN or infinite.
+    /// There are values that are NaN or infinite.
     Broken,
-    /// The gradient is exactly zero.
+    /// Exactly zero, on a logarithmic scale.
     Zero,
-    /// Mean log10 of the norm.
+    /// Mean value, or mean log10.
     Size(f64),
 }
 
-impl Gradients {
+impl LayerMap {
     /// Starts without steps, for layers that are observed every `every` steps.
-    pub(crate) fn new(layers: &[LayerInfo], every: u64) -> Gradients {
+    pub(crate) fn new(quantity: LayerQuantity, layers: &[LayerInfo], every: u64) -> LayerMap {
         let row = |info: &LayerInfo| Row {
             layer: info.name.clone(),
             kind: info.kind.to_string(),
             columns: Vec::new(),
         };
-        Gradients { width: every.max(1), rows: layers.iter().map(row).collect() }
+        LayerMap { quantity, start: 0, width: every.max(1), rows: layers.iter().map(row).collect() }
+    }
+
+    /// Leaves out the steps up to `start`.
+    pub(crate) fn after(mut self, start: u64) -> LayerMap {
+        self.start = start;
+        self
     }
 
     /// Adds a step; steps must be in order.
     pub(crate) fn push(&mut self, observation: &Observation) {
-        if observation.layers.is_empty() {
+        let step = observation.step.saturating_sub(1).checked_sub(self.start);
+        let Some(step) = step.filter(|_| !observation.layers.is_empty()) else {
             return;
-        }
-        let step = observation.step.saturating_sub(1);
+        };
         while step / self.width >= COLUMNS {
             self.coarsen();
         }
         let at = (step / self.width) as usize;
         for (row, layer) in self.rows.iter_mut().zip(&observation.layers) {
-            if let Some(gradient) = &layer.gradient {
+            if let Some(value) = self.quantity.of(layer) {
                 if row.columns.len() <= at {
                     row.columns.resize(at + 1, Column::default());
                 }
-                row.columns[at].push(gradient);
+                row.columns[at].push(value, self.quantity.is_log());
             }
         }
     }
@@ -86,12 +157,23 @@ impl Gradients {
         }
     }
 
+    /// The step before the first column.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Memory of the columns in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let columns = self.rows.iter().map(|row| row.columns.capacity());
+        columns.sum::<usize>() * size_of::<Column>()
+    }
+
     /// Number of steps per column.
     pub(crate) fn width(&self) -> u64 {
         self.width
     }
 
-    /// The layers with observed gradients, input first.
+    /// The observed layers, input first.
     pub(crate) fn rows(&self) -> Vec<&Row> {
         let rows = self.rows.iter();
         rows.filter(|row| !row.columns.is_empty()).collect()
@@ -103,7 +185,7 @@ impl Gradients {
         lengths.max().unwrap_or(0)
     }
 
-    /// Range of log10 norms, if there are any.
+    /// Range of the cells, if there are any.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
         let cells = self.rows.iter().flat_map(|row| &row.columns);
         let sizes = cells.filter_map(|column| match column.cell() {
@@ -126,12 +208,11 @@ impl Row {
 }
 
 impl Column {
-    fn push(&mut self, gradient: &Summary) {
-        let norm = gradient.l2;
-        if gradient.nan + gradient.inf > 0 || !norm.is_finite() {
+    fn push(&mut self, value: f64, is_log: bool) {
+        if !value.is_finite() {
             self.broken = true;
-        } else if norm > 0.0 {
-            self.sum += norm.log10();
+        } else if value > 0.0 || !is_log {
+            self.sum += if is_log { value.log10() } else { value };
             self.count += 1;
         } else {
             self.zero = true;
@@ -162,8 +243,8 @@ mod tests {
     use super::*;
     use crate::fixture::{layers, observation};
 
-    fn gradients(steps: u64, every: u64, norm: impl Fn(u64, usize) -> Option<f64>) -> Gradients {
-        let mut gradients = Gradients::new(&layers(3), every);
+    fn gradients(steps: u64, every: u64, norm: impl Fn(u64, usize) -> Option<f64>) -> LayerMap {
+        let mut gradients = LayerMap::new(LayerQuantity::Gradients, &layers(3), every);
         for step in 1..=steps {
             let seen = (step - 1).is_multiple_of(every);
             gradients.push(&observation(step, 1.0, seen.then_some(3), |i| norm(step, i)));
@@ -206,5 +287,17 @@ mod tests {
         let columns = seen.columns();
         let broken = seen.rows()[0].cells(columns).filter(|cell| *cell == Cell::Broken);
         assert_eq!(broken.count(), 1);
+    }
+
+    #[test]
+    fn dead_units_are_shares_and_zero_is_a_value() {
+        let mut map = LayerMap::new(LayerQuantity::DeadUnits, &layers(1), 1).after(2);
+        for step in 1..=4 {
+            let mut seen = observation(step, 1.0, Some(1), |_| None);
+            seen.layers[0].dead_units = Some(if step == 3 { 0.0 } else { 0.75 });
+            map.push(&seen);
+        }
+        let cells: Vec<Cell> = map.rows()[0].cells(2).collect();
+        assert_eq!(cells, [Cell::Size(0.0), Cell::Size(0.75)]);
     }
 }

@@ -330,7 +330,7 @@ class Trainings(ABC, Generic[C]):
                     order=[],
                     attempts=attempts,
                 )
-            elif _core.has_ended_well(standing if original.is_over else self.train(0, 1.0)):
+            elif _core.has_ended_well(standing if original.is_over else self.train(0, 1.0), self.validation_samples):
                 status = "normal"
         elif original.metric is None and not original.has_finite_loss:
             status = "failed"

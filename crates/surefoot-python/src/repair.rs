@@ -247,10 +247,11 @@ pub(crate) fn repair(
 const UNHARMED: f64 = 0.8;
 
 /// True if a training has no certain problem and has ended well, so that its problems are warnings.
+/// `samples` is the number of validation samples.
 #[pyfunction]
-pub(crate) fn has_ended_well(contestant: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn has_ended_well(contestant: &Bound<'_, PyAny>, samples: usize) -> PyResult<bool> {
     let standing = standing(contestant)?;
-    Ok(!standing.ended_by_problem && standing.has_ended_well(UNHARMED))
+    Ok(!standing.ended_by_problem && standing.has_ended_well(UNHARMED, samples))
 }
 
 /// Ids of all remedies.

@@ -74,7 +74,7 @@ fn rows(text: &str) -> impl Iterator<Item = Vec<(String, f64)>> {
         let numbers = tokens.iter().map_while(|token| Number::parse(token.trim_end_matches(':')));
         let last = header.iter().rposition(|name| meaning(name, None).is_some());
         let below: Vec<(String, f64)> =
-            header.iter().cloned().zip(numbers).map(|(n, v)| (n.clone(), v.value(&n))).collect();
+            header.iter().zip(numbers).map(|(n, v)| (n.clone(), v.value(n))).collect();
         if last.is_some_and(|last| below.len() > last) { below } else { pairs(line) }
     })
 }
@@ -120,7 +120,7 @@ pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
                 numbers += 1;
             } else if token.contains(char::is_alphabetic) {
                 let word = snake(token);
-                if sentence_ends || BREAKS.contains(&word.as_str()) {
+                if sentence_ends || word == BREAK {
                     words.clear();
                 } else if !FILLERS.contains(&word.as_str()) {
                     words.push(word);
@@ -154,8 +154,8 @@ pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
 const LONGEST: usize = 4;
 /// Words between a name and its number.
 const FILLERS: &[&str] = &["is", "was", "of", "at", "to"];
-/// Words that begin a new phrase: `Model diverged with loss = NaN`.
-const BREAKS: &[&str] = &["with", "and", "for"];
+/// Word that begins a new phrase: `Model diverged with loss = NaN`.
+const BREAK: &str = "with";
 
 /// The number that a line begins with: the round of `[12]\ttrain-rmse:0.5` of XGBoost, which sees all
 /// data as an epoch does, or the step of `12: 0.5 avg loss` of Darknet.
@@ -319,6 +319,7 @@ mod tests {
             ("val Loss: 0.5 Acc: 0.75", "val loss=0.5 val acc=0.75"),
             ("INFO:tensorflow:loss = 1.8, step = 316 (18.2 sec)", "loss=1.8 step=316"),
             ("ERROR:tensorflow:Model diverged with loss = NaN.", "loss=NaN"),
+            ("Average loss for training: 0.5", "average loss for training=0.5"),
             ("Saving the model to out/ckpt.pt", ""),
         ] {
             assert_eq!(found(line), expected);

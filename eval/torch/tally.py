@@ -54,7 +54,7 @@ class Tally:
         if result is not None:
             before, after = (float("-inf") if it is None else it for it in (result.before, result.after))
             counts["worse"] += after < before
-        is_harmless = bool(fault) and result is not None and before > self._twins[name.partition(":")[0]] - CLEARLY
+        is_harmless = bool(fault) and result is not None and before > self._twins.get(name.partition(":")[0], float("inf")) - CLEARLY
         if not fault:
             self._twins[name] = after
             counts["healthy"] += 1

@@ -5,6 +5,7 @@ A framework derives its trainings from :class:`Contestant` and :class:`Trainings
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import sys
@@ -68,6 +69,7 @@ class Contestant(ABC):
         self.loss: float | None = None
         self.last_metric: float | None = None
         self.has_finite_loss = True
+        self.error: str | None = None
         self.is_over = False
         self.finished = False
         self._has_paused = False
@@ -104,7 +106,14 @@ class Contestant(ABC):
     def train(self, until: int) -> None:
         """Trains to step ``until``. Stops earlier at a certain problem, at the first likely one and at the end."""
         while self.steps < until and not self.is_over:
-            self.finished = self.step()
+            try:
+                self.finished = self.step()
+            except Exception as error:
+                if self.number == 0:
+                    raise
+                # An attempt that cannot be trained. The others continue.
+                self.error, self.finished = f"{type(error).__name__}: {error}", True
+                self.metric = self.loss = None
             self.is_over = self.finished or self._problem("certain") is not None
             if not self._has_paused and self._problem("likely") is not None:
                 self._has_paused = True
@@ -178,8 +187,9 @@ class Contestant(ABC):
         """Returns progress and quality in the form that the core expects."""
         share = self.steps / max(self.total_steps, 1)
         session = self.watch.session
-        assert session is not None  # A contestant that has trained a step has a session.
-        return session.core, min(share, 1.0), self.finished, self.metric, self.loss, True
+        # A contestant that has failed at its first step has no session.
+        run = session.core if session is not None else Session({}, framework="").core
+        return run, min(share, 1.0), self.finished, self.metric, self.loss, True
 
 
 C = TypeVar("C", bound=Contestant)
@@ -268,6 +278,7 @@ class Trainings(ABC, Generic[C]):
         contestant = self.contestants[number]
         entry = next(it for it in self.ledger if it.number == number)
         entry.state, entry.metric, entry.steps = ending, contestant.metric, contestant.steps
+        entry.error = contestant.error
         found = None if finding is None else json.loads(finding)
         self.contestants[0].record(
             {
@@ -284,11 +295,16 @@ class Trainings(ABC, Generic[C]):
         contestant.close(self._delivery(contestant, status, contestant.steps))
         sign = "✓" if ending == "repaired" else "·"
         self.say(f"  {number:>2} {sign} {entry.remedies[-1]:<14} {ending.replace('_', ' '):<13} {entry.change}")
+        if entry.error is not None:
+            self.say(f"       ended with {entry.error}")
         contestant.free()
         # Only the model as given and the best attempt can be delivered.
         beaten = [n for n in self.contestants if n and n != number and self._is_closed(n)] if is_best else [number]
         for it in beaten:
             self._closed_steps += self.contestants.pop(it).steps
+        del contestant
+        # Hooks refer to models that refer to hooks.
+        gc.collect()
 
     def _is_closed(self, number: int) -> bool:
         return any(it.number == number and it.state != "running" for it in self.ledger)

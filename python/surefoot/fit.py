@@ -36,6 +36,8 @@ class Attempt:
     """Best metric on the validation data."""
     steps: int = 0
     """Optimizer steps spent."""
+    error: str | None = None
+    """Error that ended it, if one did."""
 
 
 @dataclass

@@ -64,8 +64,9 @@ class Turns:
 
     def pause(self) -> None:
         """Called by the function: lets the caller run until it calls :meth:`advance`."""
-        self._has_paused.release()
-        self._may_run.acquire()
+        if not self._is_closing:
+            self._has_paused.release()
+            self._may_run.acquire()
         if self._is_closing:
             raise Closed
 

@@ -123,6 +123,21 @@ def test_too_few_outputs_are_repaired() -> None:
     assert result.model(x).shape == (400, 2)
 
 
+def test_inputs_of_nan_are_a_problem_where_the_loss_raises_an_error() -> None:
+    x, y = circles()
+    x = x.clone()
+    x[::50, 0] = float("nan")
+
+    def make_model() -> nn.Module:
+        return nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1), nn.Sigmoid())
+
+    options = {"epochs": 20, "batch_size": 16, "runs": None, "quiet": True}
+    result = surefoot.fit(
+        make_model, lambda p: torch.optim.Adam(p, lr=0.01), nn.BCELoss(), (x, y.float().unsqueeze(1)), **options  # type: ignore[arg-type]
+    )
+    assert result.status == "repaired" and "normalize_data" in result.remedies
+
+
 def test_several_labels_are_a_task_of_their_own() -> None:
     x, _ = circles()
     labels = torch.stack([x[:, 0] > 0, x[:, 1] > 0, x.sum(1) > 0.5], 1).float()

@@ -330,3 +330,23 @@ model.compile(keras.optimizers.SGD(1e-7), loss="mse")
         'model.compile(keras.optimizers.Adam(learning_rate=0.001), loss="binary_crossentropy")',
     ]
     assert advisor.diff({"action": "scale_targets"}) is None
+
+
+def test_missing_inputs_are_repaired() -> None:
+    random = numpy.random.default_rng(1)
+    y = random.integers(0, 2, 400)
+    x = (random.normal(size=(400, 4)) + 2 * y[:, None]).astype("float32")
+    x[::40, 0] = numpy.nan
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(1, "sigmoid")])
+    model.compile(keras.optimizers.Adam(0.01), "binary_crossentropy")
+    result = surefoot.keras.fit(model, x, y, epochs=8, validation_split=0.25, verbose=0, runs=None)
+    assert result.status == "repaired" and result.remedies == ["normalize_data"]
+    assert result.after is not None and result.after > 0.9
+    assert numpy.isfinite(result.model.predict(x, verbose=0)).all()
+
+
+def test_class_numbers_with_a_loss_of_columns_are_an_error() -> None:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, "softmax")])
+    model.compile("adam", "categorical_crossentropy")
+    with pytest.raises(ValueError, match="sparse_categorical_crossentropy"):
+        surefoot.keras.fit(model, numpy.zeros((8, 2)), numpy.arange(8) % 3, runs=None, verbose=0)

@@ -108,7 +108,24 @@ def test_an_attempt_that_fails_does_not_end_the_repair() -> None:
 
     result = surefoot.repair(loop(inside=fail), runs=None, quiet=True)
     assert result.ledger[0].metric is None and result.ledger[0].state != "repaired"
+    assert result.ledger[0].error == "ZeroDivisionError: "
     assert result.after is not None and result.before is not None and result.after >= result.before
+
+
+def test_an_attempt_that_fails_at_its_first_step_does_not_end_the_repair() -> None:
+    class Picky(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = deep()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.training and any(isinstance(it, nn.SELU) for it in self.modules()):
+                raise RuntimeError("no SELU")
+            return self.inner(x)
+
+    result = surefoot.repair(loop(Picky), runs=None, quiet=True)
+    assert result.status == "repaired"
+    assert all(attempt.state != "repaired" for attempt in result.ledger if attempt.error)
 
 
 def test_ctrl_c_ends_the_loop_and_its_thread() -> None:

@@ -322,12 +322,18 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
 
     /// Trains an attempt to its end, and the original to the same shares of its steps. Unless
     /// `to_the_end`, it is deferred when it shows a likely problem or has learned nothing at [`CHECK`].
+    /// An attempt that is longer than the budget allows is closed.
     fn complete(
         &mut self,
         proposal: Proposal<S>,
         mut standing: Standing,
         to_the_end: bool,
     ) -> Result<(), T::Error> {
+        let planned = standing.facts.total_steps().unwrap_or(0) as f64;
+        if !standing.is_over() && self.steps + planned > self.budget {
+            let ending = ending(&proposal, &standing);
+            return self.close(proposal.number, ending, standing);
+        }
         while !standing.is_over() {
             let until = self.next_stop(standing.share);
             let mut tasks = vec![(proposal.number, until)];

@@ -28,6 +28,8 @@ impl Subject for Actions {
 struct Track {
     /// Metric at the end, by contestant; that of attempts that are not listed is 0.5.
     ends: BTreeMap<u32, f64>,
+    /// Number of epochs of the contestants that do not have 10.
+    epochs: BTreeMap<u32, u64>,
     shares: BTreeMap<u32, f64>,
     endings: Vec<(u32, Ending)>,
 }
@@ -35,7 +37,7 @@ struct Track {
 impl Track {
     fn new(ends: &[(u32, f64)]) -> Track {
         let ends = ends.iter().copied().collect();
-        Track { ends, shares: BTreeMap::new(), endings: Vec::new() }
+        Track { ends, epochs: BTreeMap::new(), shares: BTreeMap::new(), endings: Vec::new() }
     }
 
     fn standing(&self, number: u32) -> Standing {
@@ -54,7 +56,7 @@ impl Track {
                 task: Some(TaskKind::Binary),
                 optimizer: Some("sgd".to_owned()),
                 learning_rate: Some(0.1),
-                epochs: Some(10),
+                epochs: Some(self.epochs.get(&number).copied().unwrap_or(10)),
                 steps_per_epoch: Some(10),
                 ..Facts::default()
             },
@@ -137,6 +139,14 @@ fn one_after_the_other_the_original_waits_for_an_attempt_ahead_of_it() {
         track.shares[&ORIGINAL]
     };
     assert!(trained(true) < trained(false) && trained(false) < 1.0);
+}
+
+#[test]
+fn an_attempt_longer_than_the_budget_is_closed() {
+    let mut track = Track::new(&[(ORIGINAL, 0.5), (1, 0.95), (3, 0.9)]);
+    track.epochs.insert(1, 200);
+    assert_eq!(compete(&mut track, true), ContestResult::Repaired(3));
+    assert!(track.shares[&1] < 0.2);
 }
 
 #[test]

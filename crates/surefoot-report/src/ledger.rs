@@ -18,6 +18,8 @@ pub(crate) struct Ledger<'a> {
     pub(crate) metric: &'a str,
     /// True if there was a problem to repair.
     pub(crate) needed: bool,
+    /// True if the run has a plan, so that its attempts can be trained again by a command.
+    pub(crate) has_plan: bool,
 }
 
 impl Ledger<'_> {
@@ -32,10 +34,10 @@ impl Ledger<'_> {
                     (true, false) => p.quiet { "No repair was needed." },
                     (false, _) => {
                         p.quiet {
-                            "Each attempt is a separate run. The lines show how its plan differs from the plan it starts from."
+                            "Each attempt is a separate run. The lines show how it differs from what it starts from."
                         }
                         ol.attempts { @for entry in attempts { li { (self.card(entry)) } } }
-                        (self.undo())
+                        @if self.has_plan { (self.undo()) }
                     }
                 }
             }
@@ -67,9 +69,11 @@ impl Ledger<'_> {
                     @if let Some(outcome) = &entry.outcome { (self.outcome(outcome)) }
                 }
                 (diff(&attempt.diff))
-                p.command {
-                    span { "Train this attempt again:" }
-                    code { "surefoot train " (self.plan_of(&attempt.run)) }
+                @if self.has_plan {
+                    p.command {
+                        span { "Train this attempt again:" }
+                        code { "surefoot train " (self.plan_of(&attempt.run)) }
+                    }
                 }
             }
         }
@@ -187,6 +191,7 @@ mod tests {
             dir: Path::new("runs/circles-001"),
             metric: "accuracy",
             needed: true,
+            has_plan: true,
         };
         let page = ledger.section().into_string();
         for part in [

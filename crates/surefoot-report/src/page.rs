@@ -246,6 +246,7 @@ impl RunPage<'_> {
             dir: self.run.dir(),
             metric: self.metric(),
             needed: failed || self.history.main_problem().is_some(),
+            has_plan: self.run.program().is_none(),
         };
         ledger.section()
     }

@@ -41,6 +41,7 @@ class Contestant(contest.Contestant):
         self.setup, self.changes = owner.build(actions, is_given=number == 0)
         steps = owner.train_data.steps(self.setup.batch_size)
         self.total_steps = self.setup.epochs * steps
+        cleans_inputs = any(it["action"] in ("impute_missing", "normalize_data") for it in actions)
         runs = owner.runs
         if runs is not None and number:
             parent = owner.contestants[0].directory
@@ -51,9 +52,10 @@ class Contestant(contest.Contestant):
             # A fixed interval, not one chosen by time: the same seed gives the same findings.
             every=max(self.total_steps // contest.OBSERVATIONS, 1),
             on_finding="ignore",
-            facts=owner.facts(self.setup),
+            facts=owner.facts(self.setup) | ({"missing_inputs": 0} if cleans_inputs else {}),
         )
         self.watch.logs_are_means = False
+        self.watch.observes_inputs = not cleans_inputs
         self._loop = self._train(steps)
         self._best: list[Any] | None = None
 
@@ -100,9 +102,15 @@ class Contestant(contest.Contestant):
             for index, (x, y, weight) in enumerate(owner.train_data.batches(setup.batch_size, generator)):
                 callbacks.on_train_batch_begin(index)
                 self.watch.on_train_batch_begin(index)
-                seen = model.train_on_batch(
-                    x, setup.scaled(y), sample_weight=weight, class_weight=owner.class_weight, return_dict=True
-                )
+                try:
+                    seen = model.train_on_batch(
+                        x, setup.scaled(y), sample_weight=weight, class_weight=owner.class_weight, return_dict=True
+                    )
+                except RuntimeError:
+                    # On PyTorch, the cross-entropy of NaN is an error.
+                    if _is_finite(model.predict_on_batch(x)):
+                        raise
+                    seen = {"loss": math.nan}
                 self.steps += 1
                 self.watch.on_train_batch_end(index, seen)
                 means.add(seen, len(keras.tree.flatten(x)[0]))
@@ -274,7 +282,8 @@ class Trainings(contest.Trainings[Contestant]):
         for x, y, weight in self._validation.batches(size):
             output = setup.model.predict_on_batch(x)
             count = len(keras.tree.flatten(x)[0])
-            total += _loss(setup.model, x, setup.scaled(y), output, weight) * count
+            loss = _loss(setup.model, x, setup.scaled(y), output, weight) if _is_finite(output) else math.nan
+            total += loss * count
             samples += count
             outputs.append(setup.unscaled(output))
             targets.append(y)
@@ -321,6 +330,10 @@ def _loss(model: Any, x: Any, y: Any, output: Any, weight: Any) -> float:
 
     with torch.no_grad():
         return compute()
+
+
+def _is_finite(output: Any) -> bool:
+    return all(bool(numpy.isfinite(it).all()) for it in keras.tree.flatten(output))
 
 
 def _columns(targets: Any) -> int:

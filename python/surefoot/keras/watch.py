@@ -79,6 +79,8 @@ class Watch(keras.callbacks.Callback, Guarded):
         self._rate: float | None = None
         self.logs_are_means = True
         """True if the logs of a batch are means since the start of the epoch, as in ``model.fit``."""
+        self.observes_inputs = True
+        """False if the model cleans its inputs, so that those of a batch say nothing about what it learns from."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -288,7 +290,8 @@ class Watch(keras.callbacks.Callback, Guarded):
         begun = time.perf_counter()
         inputs = keras.tree.flatten(keras.utils.unpack_x_y_sample_weight(batch)[0])
         has_symbols = any(it.kind == "embedding" for it in self._layers)
-        if len(inputs) == 1 and (not has_symbols or "float" in str(inputs[0].dtype)):
+        are_numbers = not has_symbols or "float" in str(inputs[0].dtype)
+        if self.observes_inputs and len(inputs) == 1 and are_numbers:
             array = _array(inputs[0])
             self._session.core.input(array.ctypes.data, array.size, str(array.dtype))
         if self._probe is not None:

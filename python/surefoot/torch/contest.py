@@ -154,7 +154,7 @@ class Contestant(TorchContestant):
             count = owner.train_data.steps(setup.batch_size)
             for index, (inputs, targets) in enumerate(batches):
                 setup.model.train()
-                loss = setup.loss_fn(setup.model(*inputs), targets)
+                loss = loss_of(setup.loss_fn, setup.model(*inputs), targets)
                 setup.optimizer.zero_grad()
                 loss.backward()
                 setup.optimizer.step()
@@ -199,7 +199,8 @@ class Trainings(TorchTrainings):
             self._validation = Batches(validation, self._device, name="validation")
         self._batch_size = batch_size or self.train_data.batch_size
         self._metric = metric
-        self.task = self.train_data.task()
+        with Generators(seed):  # Samples may be drawn at random.
+            self.task = self.train_data.task()
         self.metric_name = (
             getattr(metric, "__name__", "metric") if metric else "r2" if self.task == "regression" else "accuracy"
         )
@@ -220,7 +221,7 @@ class Trainings(TorchTrainings):
                 except (RuntimeError, ValueError, TypeError, IndexError) as error:
                     raise ValueError(f"the model cannot be called with a batch of `train` ({given}): {error}") from error
                 try:
-                    loss = self._loss_fn(output, targets)
+                    loss = loss_of(self._loss_fn, output, targets)
                 except (RuntimeError, ValueError, TypeError, IndexError) as error:
                     if self._lacks_units(output, targets):
                         self.task, self.missing_units = "multi_class", True
@@ -293,12 +294,22 @@ class Trainings(TorchTrainings):
         outputs, targets, losses = [], [], 0.0
         for inputs, target in self._validation.batches(max(setup.batch_size, 256)):
             output = setup.model(*inputs)
-            losses += float(setup.loss_fn(output, target)) * len(target)
+            losses += float(loss_of(setup.loss_fn, output, target)) * len(target)
             outputs.append(output)
             targets.append(target)
         setup.model.train()
         output, target = torch.cat(outputs), torch.cat(targets)
         return losses / max(len(target), 1), measure(output, target, self.task, self._metric)
+
+
+def loss_of(loss_fn: Callable[..., Tensor], output: Any, target: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Returns the loss. ``BCELoss`` raises an error for outputs of NaN; their loss is NaN."""
+    try:
+        return loss_fn(output, target, *args, **kwargs)
+    except RuntimeError:
+        if isinstance(output, Tensor) and not bool(torch.isfinite(output).all()):
+            return output.sum() * float("nan")
+        raise
 
 
 class Generators:

@@ -40,6 +40,10 @@ def _is_arrays(data: Any) -> bool:
     return isinstance(data, (tuple, list)) and len(data) > 1 and all(hasattr(it, "shape") for it in data)
 
 
+SAMPLE_BYTES = 64 * 1024 * 1024
+"""Largest size of these samples in memory."""
+
+
 class Batches:
     """Batches of a pair of tensors or arrays, a ``Dataset`` or a ``DataLoader``.
 
@@ -72,6 +76,7 @@ class Batches:
                 f"DataLoader of one, not {type(data).__name__}"
             )
         self._data: Any = data
+        self._sample: Batch | None = None
         self.samples = len(data)
         if self.samples == 0:
             raise ValueError(f"{name} has no samples")
@@ -108,12 +113,23 @@ class Batches:
 
     def sample(self) -> tuple[Any, Any]:
         """Inputs and targets of the first samples, to judge the data by."""
-        count = min(self.samples, SAMPLES)
         if type(self._data) is TensorDataset and self._collate is default_collate:
             inputs, targets = self._split(tuple(tensor[:SAMPLES] for tensor in self._data.tensors))
         else:
-            inputs, targets = self._split(self._collate([self._data[i] for i in range(count)]))
+            self._sample = self._sample or self._split(self._load(self._count()))
+            inputs, targets = self._sample
         return (inputs[0] if len(inputs) == 1 else inputs), targets
+
+    def _load(self, count: int) -> Any:
+        return self._collate([self._data[i] for i in range(count)])
+
+    def _count(self) -> int:
+        """Number of samples to judge the data by: less of large ones."""
+        few = min(self.samples, 8)
+        batch = self._load(few)
+        parts = batch if isinstance(batch, (tuple, list)) else [batch]
+        size = sum(it.nbytes for it in parts if isinstance(it, Tensor)) / few
+        return max(few, min(self.samples, SAMPLES, int(SAMPLE_BYTES / max(size, 1.0))))
 
     def task(self) -> str:
         """Kind of task by its targets: ``binary``, ``multi_class``, ``multi_label`` or ``regression``."""

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from surefoot import contest
 from surefoot.contest import CannotApply
-from surefoot.torch.contest import Generators, TorchContestant, TorchTrainings
+from surefoot.torch.contest import Generators, TorchContestant, TorchTrainings, loss_of
 from surefoot.torch.data import SAMPLES, Batches
 from surefoot.torch.surgery import Setup as Changes
 from surefoot.turns import Turns
@@ -181,9 +181,14 @@ class Contestant(TorchContestant):
             owner.loop(Setup(owner, self))
 
         self.turns = Turns(loop)
-        with self._generators:
-            if not self.turns.advance():
-                raise RuntimeError("the training loop has ended without a loop over setup.epochs(...)")
+        try:
+            with self._generators:
+                if not self.turns.advance():
+                    raise RuntimeError("the training loop has ended without a loop over setup.epochs(...)")
+        except Exception as error:
+            if number == 0:
+                raise
+            raise CannotApply(str(error)) from error
 
     def prepare(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
         """Applies the actions to a new model and its optimizer, and returns the optimizer to use."""
@@ -200,15 +205,7 @@ class Contestant(TorchContestant):
         super().train(until if until < self.total_steps else 2**62)
 
     def step(self) -> bool:
-        try:
-            return not self.turns.advance()
-        except Exception as error:
-            if self.number == 0:
-                raise
-            # An attempt that cannot be trained. The others continue.
-            self._owner.say(f"     attempt {self.number} ended with {type(error).__name__}: {error}")
-            self.metric = self.loss = None
-            return True
+        return not self.turns.advance()
 
     def trained(self, loss: float) -> None:
         """Takes the mean loss of an epoch that was not evaluated."""
@@ -235,8 +232,8 @@ class _Loss:
             self._examples.add_targets(target)
         replaced = contestant.setup.loss_fn if contestant.has_setup else None
         if replaced is None or replaced is contestant._owner.loss_fn:
-            return self._given(output, target, *args, **kwargs)
-        return replaced(output, target)
+            return loss_of(self._given, output, target, *args, **kwargs)
+        return loss_of(replaced, output, target)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._given, name)

@@ -28,7 +28,7 @@ from surefoot.run import launch
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "crates/surefoot-check/tests/corpus"
 PRELOADED = {"pytorch": "torch", "lightning": "lightning", "keras": "tensorflow", "tensorflow": "tensorflow"}
-TIME_LIMIT = 240
+TIME_LIMIT = 600
 
 
 def scripts(frameworks: list[str], names: list[str]) -> list[tuple[str, Path]]:

@@ -12,6 +12,7 @@ from surefoot.run.graph import KEEP, Restorer, RestoreError, Saver
 from surefoot.run.keys import generator_states, set_generator_states
 from surefoot.run.loops import Entry, Loops, ResumeError
 from surefoot.run.record import Recording, tell
+from surefoot.run.recover import Recovery
 
 # A checkpoint may cost this part of the time, if no interval is given.
 SHARE = 0.02
@@ -23,7 +24,15 @@ Stored = tuple[int, str, list[tuple[str, str, list[int], bytes]]]
 class Checkpoints:
     """Writes checkpoints at the heads of training loops, and restores one."""
 
-    def __init__(self, recording: Recording, loops: Loops, every: int | None, stored: Stored | None) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        loops: Loops,
+        every: int | None,
+        stored: Stored | None,
+        recovery: Recovery | None = None,
+    ) -> None:
+        self._recovery = recovery
         self.recording, self.loops, self.every = recording, loops, every
         self.keys, self.loaders = recording.keys, recording.loaders
         self.is_off = False
@@ -117,6 +126,8 @@ class Checkpoints:
             "has_gradients": recording.has_gradients,
             "nodes": saver.nodes,
         }
+        if self._recovery is not None:
+            state["recovery"] = saver.value([self._recovery.state(), self._recovery.optimizers], "recovery")
         assert recording.recorder is not None
         try:
             text = json.dumps({"graph": json.dumps(state)})
@@ -171,6 +182,8 @@ class Checkpoints:
         recording.losses[:] = restorer.value(state["losses"])
         recording.has_gradients = state["has_gradients"]
         set_generator_states(restorer.value(state["random"]))
+        if self._recovery is not None:
+            self._recovery.restore(*restorer.value(state["recovery"]))
         return restorer.missing
 
     def _restored(self, restorer: Restorer, values: dict[str, Any], live: Any) -> dict[str, Any]:

@@ -65,6 +65,10 @@ class Steps:
         def applied(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             if self._optimizers is not None:
                 self._optimizers.append(optimizer)
+            if method == "apply_gradients":
+                pairs = list(args[0] if args else kwargs.pop("grads_and_vars"))
+                optimizer.__dict__["_surefoot_variables"] = [variable for _, variable in pairs]
+                args = (pairs, *args[1:])
             if self._depth or _is_tracing():
                 return apply(optimizer, *args, **kwargs)
             self._depth = 1
@@ -147,7 +151,11 @@ def _trained_by(optimizer: Any) -> list[Any]:
 
 def _variables_of(optimizer: Any) -> list[Any]:
     variables = optimizer.variables
-    return list(variables() if callable(variables) else variables)
+    if not callable(variables):
+        return list(variables)
+    # The order of those of Keras 2 depends on the loading of checkpoints.
+    prefix = f"{optimizer._name}/"
+    return sorted(variables(), key=lambda variable: str(variable.name).removeprefix(prefix))
 
 
 def models_of(variables: list[Any]) -> list[Any]:
@@ -360,6 +368,8 @@ class Fit:
                 key = getattr(dataset, "_surefoot_pass", 0)
                 if isinstance(index, int):
                     keys.apply(SAMPLE, key, index)
+                    with keys.apart(key):
+                        return get(dataset, index)
                 return get(dataset, index)
 
             cls.__getitem__ = keyed

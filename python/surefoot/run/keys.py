@@ -7,13 +7,14 @@ optimizer step, at the start of every loop and for every sample; whatever was dr
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import random
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from surefoot import _core
@@ -179,6 +180,16 @@ class Keys:
             for modulus in (2**31, 2**31 - 1, 2**32, 2**32 - 1, *(10**digits for digits in range(4, 10)))
         )
 
+    @contextlib.contextmanager
+    def apart(self, key: int) -> Iterator[None]:
+        """Code that loads a sample: seeds that it sets and generators that it makes have no effect outside."""
+        before = self.seed, self.counters
+        self.seed, self.counters = key, {}
+        try:
+            yield
+        finally:
+            self.seed, self.counters = before
+
     def state(self) -> dict[str, Any]:
         """Returns the counters and the seed, for a checkpoint."""
         return {"seed": self.seed, "counters": dict(self.counters)}
@@ -300,9 +311,14 @@ def is_clock(value: Any) -> bool:
     return any(abs(value - now * scale) < 86_400 * scale for scale in (1, 10**3, 10**6, 10**9))
 
 
+OTHERS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+"""Functions that return and set the states of generators of other libraries."""
+
+
 def generator_states() -> dict[str, Any]:
     """States of the global generators."""
     states: dict[str, Any] = {"python": random.getstate()}
+    states.update({name: get() for name, (get, _) in OTHERS.items()})
     if "numpy" in sys.modules:
         states["numpy"] = sys.modules["numpy"].random.get_state()
     if "torch" in sys.modules:
@@ -316,6 +332,9 @@ def generator_states() -> dict[str, Any]:
 def set_generator_states(states: dict[str, Any]) -> None:
     """Sets the states of the global generators."""
     random.setstate(states["python"])
+    for name, (_, put) in OTHERS.items():
+        if name in states:
+            put(states[name])
     if "numpy" in states:
         sys.modules["numpy"].random.set_state(states["numpy"])
     if "torch" in states:

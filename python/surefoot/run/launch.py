@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import sys
+import time
 import traceback
 import types
 from pathlib import Path
@@ -23,6 +24,7 @@ from surefoot.run.runtime import Program, Runtime
 LIBRARIES = ("numpy", "torch", "torchvision", "lightning", "transformers", "keras", "tensorflow", "jax")
 VARIABLES = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES")
 
+RELEASE_TIMEOUT = 8.0
 WRONG_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 
 
@@ -76,15 +78,14 @@ class Launch:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.checkpoint: Stored | None = None
-        if options.resume is None:
-            self.definition = self._define()
-        else:
-            self.definition = self._recorded(Path(options.resume).resolve())
+        # Resolved first: a resumed script is executed in the directory of the run that was started.
+        self.resumed = None if options.resume is None else Path(options.resume).resolve()
+        self.definition = self._define() if self.resumed is None else self._recorded(self.resumed)
         self.script = Path(self.definition["script"])
         self.program = Program(self.script)
         self.source = self._read()
         threads = self.definition["threads"]
-        self.runtime = Runtime(self.definition["seed"], self.program, threads)
+        self.runtime = Runtime(self.definition["seed"], self.program, threads, self.definition.get("recover", False))
         self._open(threads)
         self.rewriting = Rewriting(self.program.contains)
         self.rewriting.read(str(self.script))
@@ -93,7 +94,7 @@ class Launch:
         self.runtime.follow(loops)
         recording = self.runtime.recording
         every = options.every or self.definition["every"]
-        self.checkpoints = Checkpoints(recording, loops, every, self.checkpoint)
+        self.checkpoints = Checkpoints(recording, loops, every, self.checkpoint, self.runtime.recovery)
         self.checkpoints.is_off = options.replay
 
     def _define(self) -> dict[str, Any]:
@@ -106,6 +107,7 @@ class Launch:
             "directory": os.getcwd(),
             "seed": self.options.seed,
             "every": self.options.every,
+            "recover": self.options.recover,
             "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
             "framework": "script",
             "libraries": libraries(),
@@ -139,9 +141,8 @@ class Launch:
             raise LaunchError(f"cannot read {self.script}: {error.strerror}") from None
 
     def _open(self, threads: int) -> None:
-        if self.options.resume is not None:
-            run = Path(self.options.resume).resolve()
-            recorder, self.checkpoint = _core.Recorder.resume(run, libraries(), device(), threads)
+        if self.resumed is not None:
+            recorder, self.checkpoint = self._resume(self.resumed, threads)
             if self.checkpoint is None:
                 tell(f"{self.options.resume} has no checkpoint; the script starts over")
         else:
@@ -150,6 +151,19 @@ class Launch:
             recorder = _core.Recorder.create(runs, self.script.stem, text, libraries(), device(), threads)
         self.recorder = recorder
         self.runtime.record(recorder)
+
+    def _resume(self, run: Path, threads: int) -> tuple[_core.Recorder, Stored | None]:
+        until = time.monotonic() + RELEASE_TIMEOUT
+        while True:
+            try:
+                return _core.Recorder.resume(run, libraries(), device(), threads)
+            except RuntimeError as error:
+                if "is finished" in str(error):
+                    raise LaunchError(f"{_shown(run)} is finished; there is nothing to resume") from None
+                if "in use by another process" not in str(error) or time.monotonic() > until:
+                    raise
+            # Loader workers of a killed run notice its end after some seconds.
+            time.sleep(0.2)
 
     def execute(self) -> int:
         """Executes the script and returns its exit code."""

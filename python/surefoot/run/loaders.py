@@ -80,17 +80,19 @@ class KeyedDataset:
     def __getstate__(self) -> dict[str, Any]:
         return {"dataset": self.dataset, "_seeds": None}
 
-    def _apply(self, key: int) -> None:
+    def _load(self, key: int, load: Callable[[Any], Any], index: Any) -> Any:
         if self._seeds is None:
             self._seeds = _own_generators(self.dataset)
         _seed(key)
         for seed in self._seeds:
             seed(key)
+        assert _keys is not None
+        with _keys.apart(key):
+            return load(index)
 
     def __getitem__(self, tagged: tuple[int, Any]) -> Any:
         key, index = tagged
-        self._apply(_core.key(key, SAMPLE, _number(index), 0) >> 1)
-        return self.dataset[index]
+        return self._load(_core.key(key, SAMPLE, _number(index), 0) >> 1, self.dataset.__getitem__, index)
 
     @property
     def __getitems__(self) -> Callable[[list[tuple[int, Any]]], Any] | None:
@@ -99,10 +101,11 @@ class KeyedDataset:
             return None
 
         def keyed(tagged: list[tuple[int, Any]]) -> Any:
-            if tagged:
-                key, first = tagged[0]
-                self._apply(_core.key(key, SAMPLE, _number(first), 1) >> 1)
-            return fetch([index for _, index in tagged])
+            indices = [index for _, index in tagged]
+            if not tagged:
+                return fetch(indices)
+            key, first = tagged[0]
+            return self._load(_core.key(key, SAMPLE, _number(first), 1) >> 1, fetch, indices)
 
         return keyed
 

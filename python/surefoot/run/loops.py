@@ -152,7 +152,12 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _names(node: ast.AST) -> frozenset[str]:
-    return frozenset(item.id for item in ast.walk(node) if isinstance(item, ast.Name))
+    """Variables and attributes in an expression, such as ``epochs`` and ``args.epochs``."""
+    return frozenset(ast.unparse(item) for item in ast.walk(node) if _is_name(item))
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) or isinstance(node, ast.Attribute) and _is_name(node.value)
 
 
 def _call(method: str, *arguments: ast.expr) -> ast.Call:
@@ -237,6 +242,11 @@ def _files_of(node: ast.Import | ast.ImportFrom, path: str, root: str) -> Iterat
 _PLAIN = (int, float, bool, str, type(None))
 
 
+def _variable_kinds() -> tuple[Any, ...]:
+    tf = sys.modules.get("tensorflow")
+    return () if tf is None or not hasattr(tf, "Variable") else (tf.Variable,)
+
+
 class Entry:
     """A loop that is being executed."""
 
@@ -262,9 +272,42 @@ class Entry:
         """Called before a checkpoint."""
 
     def note_inputs(self) -> None:
-        """Remembers the plain values that the iterable or the condition reads."""
-        values = self.frame.f_locals
-        self.inputs = {name: values[name] for name in self.info.inputs if type(values.get(name, self)) in _PLAIN}
+        """Remembers the plain values that the iterable or the condition reads.
+
+        A resumed program may have loaded a checkpoint of its own by then, which changes them.
+        """
+        self.inputs = {}
+        for name in self.info.inputs:
+            value = self._find(name)
+            if isinstance(value, _variable_kinds()):
+                if value.shape.rank == 0:
+                    self.inputs[name] = value.numpy().item()
+            elif type(value) in _PLAIN:
+                self.inputs[name] = value
+
+    def _find(self, name: str) -> Any:
+        first, *rest = name.split(".")
+        found = self.frame.f_locals.get(first, self.frame.f_globals.get(first, self))
+        for part in rest:
+            found = getattr(found, part, self)
+        return found
+
+    def set_inputs(self) -> None:
+        """Sets what ``note_inputs`` has remembered."""
+        plain = {}
+        for name, value in self.inputs.items():
+            owner, _, last = name.rpartition(".")
+            live = self._find(name)
+            if isinstance(live, _variable_kinds()):
+                live.assign(value)
+            elif owner:
+                if type(live) in _PLAIN and live != value:
+                    setattr(self._find(owner), last, value)
+            elif name in self.frame.f_locals or name not in self.frame.f_globals:
+                plain[name] = value
+            else:
+                self.frame.f_globals[name] = value
+        assign(self.frame, plain)
 
     def state(self) -> dict[str, Any]:
         """Returns the position for a checkpoint."""
@@ -358,7 +401,7 @@ class Loops:
         entry.saved = saved
         entry.entered, entry.inputs = saved["entered"], saved["inputs"]
         if not entry.info.is_while:
-            assign(entry.frame, entry.inputs)
+            entry.set_inputs()
         self.keys.restore(saved["entered"])
 
     def _arrive(self, entry: Entry) -> None:
@@ -373,7 +416,8 @@ class Loops:
         if not is_last:
             self.keys.restore(saved["head"])
             if entry.info.is_while:
-                assign(entry.frame, saved["inputs"])
+                entry.inputs = saved["inputs"]
+                entry.set_inputs()
 
     def _begin(self, entry: Entry) -> None:
         self.on_iteration()

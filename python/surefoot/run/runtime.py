@@ -17,6 +17,7 @@ from surefoot.run.lightning import PACKAGES, TrainerFit
 from surefoot.run.loaders import Loaders
 from surefoot.run.loops import Loops
 from surefoot.run.record import Recording, tell
+from surefoot.run.recover import Recovery
 from surefoot.run.tensorflow import TensorFlow
 
 
@@ -49,11 +50,12 @@ class Program:
 class Runtime:
     """The parts that make a program deterministic and follow its steps."""
 
-    def __init__(self, seed: int, program: Program, threads: int | None = None) -> None:
+    def __init__(self, seed: int, program: Program, threads: int | None = None, recovers: bool = False) -> None:
         self.program, self.threads = program, threads
         self.keys = Keys(seed)
         self.loaders = Loaders(self.keys, program.contains)
         self.recording = Recording(None, self.keys, self.loaders)
+        self.recovery = Recovery(self.recording) if recovers else None
         self.tensorflow = TensorFlow(self.keys, threads)
         self.steps = Steps(self.recording)
         self.fit = Fit(self.recording)
@@ -82,6 +84,8 @@ class Runtime:
         self.keys.install_torch()
         self.loaders.install()
         self.recording.install()
+        if self.recovery is not None:
+            self.recovery.install()
         environment.use_deterministic_algorithms(self._report_operation)
 
     def _install_tensorflow(self) -> None:
@@ -91,6 +95,8 @@ class Runtime:
 
     def _install_keras(self) -> None:
         keras = sys.modules["keras"]
+        if self.recovery is not None:
+            tell("--recover has an effect on optimizers of PyTorch only, not on those of Keras")
         self.keys.confine_threads()
         base: Any = sys.modules["keras.src.optimizers.base_optimizer"].BaseOptimizer
         self.steps.install_optimizer(base, "apply")

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from surefoot.run.keys import DATA, Keys
+from surefoot.run.keys import DATA, OTHERS, Keys
 
 # Operations with a hidden state, and how a stateless one replaces them.
 _KEYED: dict[str, Callable[..., Any]] = {
@@ -78,6 +78,18 @@ class TensorFlow:
         self._replace_datasets()
         self.keys.on_apply.append(self._apply)
         self.keys.on_restore.append(self._advance)
+        OTHERS["tensorflow"] = self._state, self._set_state
+
+    def _state(self) -> dict[str, Any]:
+        generator = None if self._generator is None else self._generator.state.numpy()
+        return {"key": self._key, "draws": self._draws, "generator": generator}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        self._key, self._draws = state["key"], state["draws"]
+        if state["generator"] is not None:
+            if self._generator is None:
+                self._generator = _tf().random.Generator.from_seed(0)
+            self._generator.reset(state["generator"])
 
     def _replace_seeds(self) -> None:
         tf, keys = _tf(), self.keys

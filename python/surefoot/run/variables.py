@@ -83,12 +83,15 @@ def held_by(value: Any) -> list[Any] | None:
     return None
 
 
-def _names(variables: list[Any]) -> list[str]:
-    return [str(getattr(v, "path", None) or getattr(v, "name", i)) for i, v in enumerate(variables)]
+def _names(owner: Any, variables: list[Any]) -> list[str]:
+    names = [str(getattr(v, "path", None) or getattr(v, "name", i)) for i, v in enumerate(variables)]
+    # Optimizers of Keras 2 put their name before it, except for variables that a checkpoint of the script created.
+    prefix = f"{getattr(owner, '_name', '')}/"
+    return [name.removeprefix(prefix) for name in names]
 
 
 def _tracked(saver: Saver, value: Any, held: list[Any], path: str) -> dict[str, Any]:
-    names = _names(held)
+    names = _names(value, held)
     node: dict[str, Any] = {"t": "tracked", "c": type(value).__qualname__, "names": names}
     node["v"] = [saver.value(variable, f"{path}.{name}") for name, variable in zip(names, held)]
     optimizer = getattr(value, "optimizer", None)
@@ -153,7 +156,7 @@ def restore_tracked(restorer: Restorer, node: Any, live: Any) -> Any:
     if len(held) != len(node["v"]):
         restorer.missing.append(node["c"])
         return live
-    names = _names(held)
+    names = _names(live, held)
     if sorted(names) == sorted(node["names"]):
         # An optimizer that a checkpoint of the script was loaded into may create its variables in another order.
         places: dict[str, list[Any]] = {}

@@ -18,6 +18,8 @@ struct Program {
     arguments: Vec<String>,
     directory: PathBuf,
     seed: u64,
+    #[serde(default)]
+    recover: bool,
 }
 
 /// Executes the script of the run in `dir` again, in a temporary run directory, and compares all steps.
@@ -41,6 +43,7 @@ pub(super) fn run(
         arguments: program.arguments,
         runs: runs.clone(),
         seed: program.seed,
+        recover: program.recover,
         replay: true,
         ..Options::default()
     };

@@ -8,11 +8,12 @@ import time
 from typing import Any
 
 from surefoot.run import frames
-from surefoot.run.graph import KEEP, Restorer, RestoreError, Saver
+from surefoot.run.graph import KEEP, Saver
 from surefoot.run.keys import generator_states, set_generator_states
 from surefoot.run.loops import Entry, Loops, ResumeError
 from surefoot.run.record import Recording, tell
 from surefoot.run.recover import Recovery
+from surefoot.run.restore import RestoreError, Restorer
 
 # A checkpoint may cost this part of the time, if no interval is given.
 SHARE = 0.02

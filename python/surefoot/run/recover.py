@@ -96,14 +96,17 @@ class Followed:
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
         dense = [g.coalesce().values() if g.is_sparse else g for g in gradients]
         norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(dense)))) if dense else 0.0
-        reason = self._reason(losses, norm)
+        loss = float(losses[-1]) if losses and losses[-1].numel() == 1 else 0.0
+        reason = self._reason(loss, norm)
         if reason is None:
             self._accept(norm)
         elif not self.is_exhausted:
+            self._drop()
             self._act(step, reason)
+        elif not (math.isfinite(loss) and math.isfinite(norm)):
+            self._drop()
 
-    def _reason(self, losses: list[Any], norm: float) -> str | None:
-        loss = float(losses[-1]) if losses and losses[-1].numel() == 1 else 0.0
+    def _reason(self, loss: float, norm: float) -> str | None:
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if not math.isfinite(norm):
@@ -130,11 +133,14 @@ class Followed:
         self._good = [p.detach().clone() for p in self._parameters()]
         self._good_state = _copied(self.optimizer.state_dict()["state"])
 
-    def _act(self, step: int, reason: str) -> None:
+    def _drop(self) -> None:
+        """Skips the step: without gradients, an optimizer changes nothing."""
         for parameter in self._parameters():
             parameter.grad = None
         if self._buffers:
             sys.modules["torch"]._foreach_copy_(self._buffers, self._kept)
+
+    def _act(self, step: int, reason: str) -> None:
         self.skips += 1
         if self.skips < SKIPS:
             self._report(step, "skip", f"{reason}; the step was skipped")
@@ -151,7 +157,7 @@ class Followed:
             self._report(step, "roll_back", f"{reason}; returned to the state of {back} good steps ago")
         else:
             self.is_exhausted = True
-            self._report(step, "give_up", f"{reason}; no action is left, and the training continues without recovery")
+            self._report(step, "give_up", f"{reason}; no action is left, and from now on only steps that are not finite are skipped")
 
     def _roll_back(self) -> None:
         torch = sys.modules["torch"]

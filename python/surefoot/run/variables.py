@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from surefoot.run.record import numpy_of
 
 if TYPE_CHECKING:
-    from surefoot.run.graph import Restorer, Saver
+    from surefoot.run.graph import Saver
+    from surefoot.run.restore import Restorer
 
 UNKNOWN = object()
 """The value does not belong to one of these libraries."""

@@ -11,6 +11,7 @@ import importlib
 from types import ModuleType
 
 from surefoot._core import VERSION as __version__
+from surefoot.board import Board, board
 from surefoot.finding import Finding, TrainingProblem
 from surefoot.fit import Result, fit, repair
 from surefoot.load import load
@@ -18,7 +19,20 @@ from surefoot.run import deterministic
 from surefoot.session import Session
 from surefoot.watch import watch
 
-__all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "deterministic", "fit", "load", "repair", "watch"]
+__all__ = [
+    "Board",
+    "Finding",
+    "Result",
+    "Session",
+    "TrainingProblem",
+    "__version__",
+    "board",
+    "deterministic",
+    "fit",
+    "load",
+    "repair",
+    "watch",
+]
 
 _HOSTS = ("keras", "lightning", "torch", "transformers")
 

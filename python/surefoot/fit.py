@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot import _core
+from surefoot.board import inline
 from surefoot.finding import Finding
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class Result:
         if self.source_diff is None:
             return "\n".join(f"+ {change}" for change in self.changes)
         return self.source_diff + "".join(f"# Not in the diff: {change}\n" for change in self.unwritten)
+
+    def _repr_html_(self) -> str | None:
+        return inline(_core.report(self.run)) if self.run is not None else None
 
 
 def fit(

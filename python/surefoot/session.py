@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from surefoot import _core, loggers
+from surefoot.board import inline
 from surefoot.finding import Finding, TrainingProblem, from_json
 
 OnFinding = str | Callable[[Finding], object]
@@ -210,6 +211,12 @@ class Session:
         target = Path(path)
         target.write_text(_core.report(self.directory), encoding="utf-8")
         return target
+
+    def _repr_html_(self) -> str | None:
+        """The report, for notebooks; ``None`` if the run is not recorded."""
+        if self.directory is None:
+            return None
+        return inline(_core.report(self.directory))
 
     def report_new(self) -> None:
         """Reports the findings that the core has made since the last report."""

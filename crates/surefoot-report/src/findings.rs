@@ -83,6 +83,15 @@ impl Numbered<'_> {
                     }
                 }
                 @if !finding.evidence.is_empty() { (evidence(&finding.evidence)) }
+                @if let Some(advice) = &finding.advice {
+                    details {
+                        summary { "Usual change as code" }
+                        dl.facts {
+                            dt { "PyTorch" } dd { code { (advice.pytorch) } }
+                            dt { "Keras" } dd { code { (advice.keras) } }
+                        }
+                    }
+                }
             }
         }
     }

@@ -275,6 +275,7 @@ fn a_deleted_directory_is_reported_and_may_come_back() {
     assert!(answer.body.contains("it may have been deleted"), "{}", answer.body);
     healthy().run(&runs, "moons", Status::Failed);
     board.wait("/api/runs", has_run("moons-001", "failed"));
+    board.wait("/api/run?id=0/moons-001", |run| run["status"] == "failed");
 }
 
 #[test]

@@ -198,6 +198,9 @@ class Watch(Guarded):
             raise ValueError("the run has no steps yet")
         return self._session.report(path)
 
+    def _repr_html_(self) -> str | None:
+        return self._session._repr_html_() if self._session is not None else None
+
     # Reports of the loop
 
     def step(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use surefoot_diagnose::Split;
 use surefoot_record::{Event, Observations, Record, Result, RunSummary};
 
-use super::rows::{Speed, is_running};
+use super::rows::{Identity, Speed, identity, is_running};
 use super::source::{self, Source};
 use crate::findings::Numbered;
 use crate::history::History;
@@ -40,10 +40,18 @@ const MEMORY: usize = 64 << 20;
 /// Parts of runs that are kept.
 const ZOOMS: usize = 4;
 
-/// Runs that were opened lately.
+/// Runs that were opened lately, the last one first.
 #[derive(Debug, Default)]
 pub(super) struct RunCache {
-    runs: Mutex<VecDeque<(String, bool, Arc<Mutex<LiveRun>>)>>,
+    runs: Mutex<VecDeque<Opened>>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    id: String,
+    with_layers: bool,
+    identity: Option<Identity>,
+    run: Arc<Mutex<LiveRun>>,
 }
 
 impl RunCache {
@@ -60,19 +68,22 @@ impl RunCache {
             );
         };
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let known =
-            runs.iter().position(|(other, layers, _)| other == id && *layers == with_layers);
+        // Another run may have taken the place of one that was deleted.
+        let identity = identity(&dir);
+        let known = runs.iter().position(|it| {
+            (it.id.as_str(), it.with_layers, it.identity) == (id, with_layers, identity)
+        });
         let entry = match known.and_then(|index| runs.remove(index)) {
             Some(entry) => entry,
             None => {
                 let run = LiveRun::open(dir, with_layers).map_err(|error| error.to_string())?;
-                (id.to_owned(), with_layers, Arc::new(Mutex::new(run)))
+                Opened { id: id.to_owned(), with_layers, identity, run: Arc::new(Mutex::new(run)) }
             }
         };
-        let run = Arc::clone(&entry.2);
+        let run = Arc::clone(&entry.run);
         runs.push_front(entry);
         let mut total = 0;
-        runs.retain(|(.., run)| {
+        runs.retain(|Opened { run, .. }| {
             let is_first = total == 0;
             // One that is in use right now is kept.
             total += run.try_lock().map_or(1, |run| run.bytes());

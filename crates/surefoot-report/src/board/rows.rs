@@ -73,9 +73,9 @@ pub(super) struct RunEntry {
 }
 
 /// Changes if the directory is replaced by another run.
-type Identity = (u64, SystemTime);
+pub(super) type Identity = (u64, SystemTime);
 
-fn identity(dir: &Path) -> Option<Identity> {
+pub(super) fn identity(dir: &Path) -> Option<Identity> {
     let header = fs::metadata(dir.join("header.json")).ok()?;
     Some((header.ino(), header.modified().ok()?))
 }

@@ -199,6 +199,16 @@ impl Browser {
         }
     }
 
+    /// Processor time of the page's main thread so far, in milliseconds. Unlike the clock, it does not count the time in
+    /// which other programs ran.
+    pub(crate) fn processor_time(&mut self) -> f64 {
+        self.call("Performance.enable", json!({"timeDomain": "threadTicks"}));
+        let metrics = self.call("Performance.getMetrics", json!({}));
+        let metrics = metrics["metrics"].as_array().unwrap();
+        let tasks = metrics.iter().find(|metric| metric["name"] == "TaskDuration").unwrap();
+        tasks["value"].as_f64().unwrap() * 1000.0
+    }
+
     /// Moves the pointer through places in the page, with the button down from the first to the last if `drag`.
     pub(crate) fn pointer(&mut self, places: &[(f64, f64)], drag: bool) {
         let mut send = |kind: &str, (x, y): (f64, f64), buttons: u32| {

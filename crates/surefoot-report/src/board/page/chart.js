@@ -240,7 +240,7 @@ export class LineChart extends Plot {
     const [from, to] = this.extent;
     const values = [];
     for (const line of shown) {
-      line.drawn = smoothed(line.mean, line.dots ? 0 : this.smooth);
+      line.drawn = smoothed(line.mean, line.dots || line.exact ? 0 : this.smooth);
       for (let i = 0; i < line.x.length; i++) {
         if (line.x[i] < from || line.x[i] > to) continue;
         if (this.smooth || line.dots || !line.low) values.push(line.drawn[i]);

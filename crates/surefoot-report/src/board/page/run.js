@@ -28,6 +28,7 @@ export class RunPage {
     this.reproduction = h("div");
     this.problem = h("div");
     this.grid = h("div", { class: "side-by-side" });
+    this.beside = h("section", { hidden: true }, h("h2", {}, "Attempts side by side"), this.grid);
     const choose = h("div", { class: "segmented", role: "group", "aria-label": "Quantity of layers" }, QUANTITIES.map(([value, label]) => {
       const button = h("button", { type: "button", "aria-pressed": String(value === this.quantity) }, label);
       button.addEventListener("click", () => {
@@ -46,7 +47,7 @@ export class RunPage {
       h("section", {}, h("h2", {}, "Training curves"), chartTools([this.loss, this.metric, this.rate], () => this.zoom(null)),
         this.loss.figure, this.metric.figure, this.rate.figure,
         h("p", { class: "note" }, "Drag over a chart to zoom, double-click to show everything. The shaded band is the range of the single steps; × marks NaN or infinite values.")),
-      this.layers, this.findings, h("div", {}, this.ledger, this.grid), this.reproduction);
+      this.layers, this.findings, this.beside, this.ledger, this.reproduction);
   }
 
   get source() {
@@ -100,7 +101,7 @@ export class RunPage {
       { label: "training", colour: "--given", ...series.loss },
       evaluated("validation", 1, "validation", "--delivered"), evaluated("test", 1, "test", "--mark")]) });
     this.metric.format = (value) => metric(name, value);
-    this.metric.tickFormat = name === "accuracy" ? (value) => `${Math.round(value * 100)}%` : null;
+    this.metric.tickFormat = name === "accuracy" ? (value, step) => `${(value * 100).toFixed(step < 0.0099 ? 1 : 0)}%` : null;
     this.metric.top = name === "accuracy" || name === "r2" ? 1 : undefined;
     this.metric.setTitle(capital(metricName(name)));
     const lines = some([
@@ -109,7 +110,7 @@ export class RunPage {
     this.metric.figure.hidden = !lines.length;
     this.metric.set({ range: this.range ?? this.loss.extent, marks, lines, reference: chance === null ? null : { value: chance, label: `guessing: ${metric(name, chance)}` } });
     this.rate.figure.hidden = !series.learning_rate.x.length;
-    this.rate.set({ range: this.range ?? this.loss.extent, lines: [{ label: "learning rate", colour: "--line-2", x: series.learning_rate.x, mean: series.learning_rate.high }] });
+    this.rate.set({ range: this.range ?? this.loss.extent, lines: [{ label: "learning rate", colour: "--line-2", exact: true, x: series.learning_rate.x, mean: series.learning_rate.high }] });
     this.layers.querySelector(".quiet").hidden = Boolean(series.heat);
     this.heat.figure.hidden = !series.heat;
     if (series.heat) this.heat.set(series.heat, marks, this.range);
@@ -117,6 +118,7 @@ export class RunPage {
 
   /** One small chart per attempt, all with the same axes. */
   async drawAttempts({ attempts, metric: name }) {
+    this.beside.hidden = !attempts.length;
     if (!attempts.length) return;
     const all = [{ id: this.id, number: 0, remedies: [], state: "plan as given", metric: null, delivered: false }, ...attempts];
     const read = all.map(async (attempt, i) => {
@@ -137,13 +139,14 @@ export class RunPage {
       entry.cell.classList.toggle("is-delivered", attempt.delivered);
       if (entry.isOver) return;
       const series = await get("api/series", { id: attempt.id, buckets: 200 }).catch(() => null);
-      if (!series) return setText(entry.state, `${entry.state.textContent}; its record cannot be read`);
+      entry.chart.empty = series ? undefined : "The record cannot be read.";
+      if (!series) return;
       entry.isOver = attempt.state !== "running" && attempt.number > 0;
       entry.line = { label: "training", colour: lineColour(i), ...series.loss };
     });
     await Promise.all(read);
     const longest = Math.max(...[...this.attempts.values()].map((entry) => entry.line?.x.at(-1) ?? 1));
-    for (const entry of this.attempts.values()) if (entry.line) entry.chart.set({ lines: [entry.line], range: [0, longest] });
+    for (const entry of this.attempts.values()) entry.chart.set({ lines: entry.line ? [entry.line] : [], range: [0, longest] });
   }
 
   /** Shows that the run can no longer be read; what was read stays. */

@@ -22,12 +22,12 @@ export class RunsPage {
     this.search = h("input", { type: "search", placeholder: "Filter by name, program, tag or problem", "aria-label": "Filter runs", value: kept.text });
     this.search.addEventListener("input", () => {
       kept.text = this.search.value;
-      this.filter();
+      this.table.setFilter(this.matching());
     });
     this.chips = h("div", { class: "chips", role: "group", "aria-label": "Filter by status" });
     this.table = new DataTable({
       label: "Runs", columns: kept.columns ?? (kept.columns = columns(() => this.select())), sort: "started", descending: true,
-      onPick: (row) => (location.hash = runLink(row.id)),
+      onPick: (row) => (location.hash = runLink(row.id)), height: Math.max(480, innerHeight - 160),
       empty: "No run matches.",
     });
     this.picked = h("div", { class: "picked-bar", role: "status" });
@@ -64,7 +64,8 @@ export class RunsPage {
     if (data.runs.length || data.gone.length || !this.isDrawn) {
       this.isDrawn = true;
       this.drawChips();
-      this.filter();
+      this.table.empty = kept.runs.size ? "No run matches." : "No runs yet. They appear here as soon as a training starts.";
+      this.table.set([...kept.runs.values()], this.matching());
       if (data.runs.some((row) => kept.selected.has(row.id))) this.overlay.update(this.selection());
     }
   }
@@ -77,23 +78,22 @@ export class RunsPage {
       button.addEventListener("click", () => {
         kept.status = kept.status === status ? null : status;
         this.drawChips();
-        this.filter();
+        this.table.setFilter(this.matching());
       });
       return button;
     };
     this.chips.replaceChildren(chip(null, "all", kept.runs.size), ...STATUSES.filter((status) => counts.has(status)).map((status) => chip(status, status, counts.get(status))));
   }
 
-  filter() {
+  /** Selects runs by status and text. */
+  matching() {
     const words = kept.text.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = (row) => {
+    return (row) => {
       if (kept.status && row.status !== kept.status) return false;
       if (!words.length) return true;
       const text = [row.name, row.path, row.source, row.status, ...row.tags, ...row.problems, ...row.remedies].join(" ").toLowerCase();
       return words.every((word) => text.includes(word));
     };
-    this.table.empty = kept.runs.size ? "No run matches." : "No runs yet. They appear here as soon as a training starts.";
-    this.table.set([...kept.runs.values()], matches);
   }
 
   selection() {

@@ -26,6 +26,8 @@ export class Scale {
       const margin = 10 ** (0.04 * (Math.log10(high) - Math.log10(low)) || 0.1);
       return new Scale(low / margin, high * margin, true);
     }
+    // Rounding errors are no difference.
+    if (high - low <= 1e-9 * Math.abs(high)) return new Scale(low, low, false);
     const margin = (high - low) * 0.06;
     const bottom = low >= 0 && low < (high - low) * 0.5 ? 0 : low - margin;
     return new Scale(bottom, high + margin, false);
@@ -61,7 +63,7 @@ export class Scale {
     const ticks = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
       const value = Math.abs(i * step) < step * 1e-6 ? 0 : Number((i * step).toPrecision(12));
-      ticks.push({ place: this.place(value), label: label ? label(value) : tickLabel(value, step) });
+      ticks.push({ place: this.place(value), label: label ? label(value, step) : tickLabel(value, step) });
     }
     return ticks;
   }

@@ -58,6 +58,7 @@ export class StudyPage {
     study.count = this.trials.length;
     Object.assign(this, { study, data, revision: data.revision });
     for (const [name, part] of Object.entries(this.parts)) setMarkup(part, data.html[name]);
+    this.parts.summary.querySelector(".eyebrow")?.remove();
     this.draw();
   }
 
@@ -109,7 +110,7 @@ export class StudyPage {
     if (!this.table) {
       const columns = [
         { id: "number", label: "Trial", head: true, figure: true, value: (trial) => trial.number, cell: (trial) => this.link(trial) },
-        { id: "state", label: "State", value: (trial) => trial.state, cell: (trial) => h("span", { class: `tag state ${status(trial.state)}` }, trial.state) },
+        { id: "state", label: "State", value: (trial) => trial.state, cell: (trial) => h("span", { class: `tag outcome ${status(trial.state)}` }, trial.state) },
         { id: "value", label: study.objective, figure: true, value: (trial) => trial.value, cell: (trial) => number(trial.value) },
         { id: "epochs", label: "Epochs", figure: true, wide: true, value: (trial) => trial.epochs, cell: (trial) => (trial.planned ? `${trial.epochs} of ${trial.planned}` : String(trial.epochs)) },
         ...data.axes.map((axis, i) => ({
@@ -122,7 +123,7 @@ export class StudyPage {
       this.table = new DataTable({ label: "Trials", columns, sort: "value", descending: study.maximize, height: 560, empty: "No trial matches." });
       this.tableBox.append(h("div", { class: "tools" }, this.search, this.table.menu()), this.table.element);
     }
-    this.filter();
+    this.filter(this.trials);
   }
 
   link(trial) {
@@ -136,14 +137,17 @@ export class StudyPage {
     return link;
   }
 
-  filter() {
+  /** Selects rows of the table; with `rows`, the trials have changed. */
+  filter(rows = null) {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const matches = (trial) => {
       if (this.inside && !this.inside(trial)) return false;
+      if (!words.length) return true;
       const text = `${trial.number} ${trial.state} ${trial.why ?? ""}`.toLowerCase();
       return words.every((word) => text.includes(word));
     };
-    this.table.set(this.trials, matches);
+    if (rows) this.table.set(rows, matches);
+    else this.table.setFilter(matches);
   }
 
   brush(inside) {

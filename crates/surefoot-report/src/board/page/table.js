@@ -26,21 +26,32 @@ export class DataTable {
   set(rows, filter = null) {
     this.rows = rows;
     this.filter = filter;
+    this.sorted = null;
     this.arrange();
   }
 
-  arrange() {
+  /** Selects other rows of the same list. */
+  setFilter(filter) {
+    this.filter = filter;
+    this.arrange();
+  }
+
+  sortRows() {
     const column = this.columns.find((each) => each.id === this.sort) ?? this.columns[0];
-    const shown = this.filter ? this.rows.filter(this.filter) : [...this.rows];
-    const keys = new Map(shown.map((row) => [row, column.value(row)]));
     const sign = this.descending ? -1 : 1;
     const missing = (key) => key === null || key === undefined || Number.isNaN(key);
-    shown.sort((a, b) => {
-      const [x, y] = [keys.get(a), keys.get(b)];
+    const keyed = this.rows.map((row) => [column.value(row), row]);
+    keyed.sort(([x], [y]) => {
       // Missing values are last either way.
       if (missing(x) || missing(y)) return missing(x) - missing(y);
       return x < y ? -sign : x > y ? sign : 0;
     });
+    return keyed.map(([, row]) => row);
+  }
+
+  arrange() {
+    this.sorted ??= this.sortRows();
+    const shown = this.filter ? this.sorted.filter(this.filter) : this.sorted;
     this.shown = shown;
     this.table.setAttribute("aria-rowcount", shown.length + 1);
     this.status.textContent = shown.length < this.rows.length ? `${count(shown.length)} of ${count(this.rows.length)} shown.` : "";
@@ -61,6 +72,7 @@ export class DataTable {
       button.addEventListener("click", () => {
         this.descending = isSorted ? !this.descending : Boolean(column.figure);
         this.sort = column.id;
+        this.sorted = null;
         this.drawHead();
         this.arrange();
         [...this.head.children].find((cell) => cell.getAttribute("aria-sort"))?.firstChild.focus();

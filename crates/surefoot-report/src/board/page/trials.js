@@ -56,7 +56,9 @@ export class Scatter extends Plot {
   }
 
   set({ study, trials, y, axis, inside }) {
-    Object.assign(this, { study, trials, y, axis, inside });
+    // Complete trials are drawn on top.
+    const order = [...trials].sort((a, b) => STATUSES.indexOf(status(b.state)) - STATUSES.indexOf(status(a.state)));
+    Object.assign(this, { study, trials, y, axis, inside, order });
     if (this.hasBest) legend(this, new Set(trials.map((trial) => status(trial.state))), [["best", "best so far"]]);
     this.draw();
   }
@@ -65,12 +67,11 @@ export class Scatter extends Plot {
     if (!this.study) return;
     this.x = this.axis ? { ticks: () => this.axis.ticks.map(([place, label]) => ({ place, label })) } : new Scale(0, Math.max(1, this.study.count - 1));
     this.axes(context, area, this.x, this.y, { xName: this.axis ? "" : "trial" });
-    const seen = {};
+    const seen = new Set();
     this.dots = [];
     const tints = Object.fromEntries(STATUSES.map((name) => [name, colour(`--${name}`)]));
     const size = this.axis ? 3 : 4;
-    const order = [...this.trials].sort((a, b) => STATUSES.indexOf(status(b.state)) - STATUSES.indexOf(status(a.state)));
-    for (const trial of order) {
+    for (const trial of this.order) {
       const place = this.placeOf(trial, this.x);
       if (place === null || trial.value === null) continue;
       const x = area.left + area.width * place;
@@ -78,10 +79,10 @@ export class Scatter extends Plot {
       this.dots.push([x, y, trial]);
       // Dots on top of others of the same colour are not drawn.
       const name = status(trial.state);
-      const isInside = !this.inside || this.inside(trial);
-      const key = `${name}${isInside}${Math.round(x)},${Math.round(y)}`;
-      if (seen[key]) continue;
-      seen[key] = true;
+      const isInside = Number(!this.inside || this.inside(trial));
+      const key = ((2 * STATUSES.indexOf(name) + isInside) * 8192 + Math.round(x)) * 8192 + Math.round(y);
+      if (seen.has(key)) continue;
+      seen.add(key);
       context.globalAlpha = isInside ? 0.8 : 0.12;
       context.fillStyle = tints[name];
       context.fillRect(x - size / 2, y - size / 2, size, size);
@@ -190,9 +191,10 @@ export class Curves extends Plot {
     const isCrowded = this.lines.length > 60;
     // Pruned trials are short and are drawn on top.
     const order = [...this.lines].sort(([a], [b]) => STATUSES.indexOf(status(a.state)) - STATUSES.indexOf(status(b.state)));
+    const tints = Object.fromEntries(STATUSES.map((name) => [name, colour(`--${name}`)]));
     for (const [trial, points] of order) {
       const isInside = !this.inside || this.inside(trial);
-      context.strokeStyle = colour(`--${status(trial.state)}`);
+      context.strokeStyle = tints[status(trial.state)];
       context.globalAlpha = !isInside ? 0.06 : isCrowded ? 0.5 : 0.9;
       context.lineWidth = isCrowded ? 1 : 1.5;
       this.trace(context, area, points);

@@ -29,6 +29,12 @@ impl Entry {
         Entry { key: String::new(), value: format!("# {save}"), restore: format!("# {restore}") }
     }
 
+    /// State of a global generator, with the functions that return and set it.
+    fn generator(key: &str, get: &str, set: &str) -> Entry {
+        let restore = format!("{set}(checkpoint[\"{key}\"])");
+        Entry { key: key.to_owned(), value: format!("{get}()"), restore }
+    }
+
     fn is_comment(&self) -> bool {
         self.key.is_empty()
     }
@@ -43,12 +49,7 @@ pub(crate) fn entries(requirements: &[&Requirement], style: Style) -> String {
     if style == Style::TensorFlow {
         return tensorflow_entries(requirements);
     }
-    let entries: Vec<String> = requirements
-        .iter()
-        .flat_map(|part| entries_of(part))
-        .filter(|it| !it.is_comment())
-        .map(|it| it.code())
-        .collect();
+    let entries = code_of(requirements.iter().copied());
     let mut sentences = warnings(requirements);
     if !entries.is_empty() {
         sentences.insert(0, format!("Save it too: `{}`.", entries.join(", ")));
@@ -181,45 +182,37 @@ pub(super) fn warnings(requirements: &[&Requirement]) -> Vec<String> {
         let mut roles = requirements.iter().filter_map(|part| part.thing.as_ref());
         roles.any(|thing| thing.role == role)
     };
-    let mut sentences = Vec::new();
-    if has(Role::Global(Global::TensorFlow)) {
-        sentences.push(GLOBAL_GENERATOR.to_owned());
-    }
-    if has(Role::Generator(Family::Pipeline)) {
-        sentences.push(PIPELINE.to_owned());
-    }
-    if has(Role::Environment) {
-        sentences.push(ENVIRONMENT.to_owned());
-    }
-    if has(Role::Callback) {
-        sentences.push(CALLBACK.to_owned());
-    }
-    sentences
+    let advice = [
+        (Role::Global(Global::TensorFlow), GLOBAL_GENERATOR),
+        (Role::Generator(Family::Pipeline), PIPELINE),
+        (Role::Environment, ENVIRONMENT),
+        (Role::Callback, CALLBACK),
+    ];
+    advice.into_iter().filter(|(role, _)| has(*role)).map(|(_, it)| it.to_owned()).collect()
 }
 
 fn tensorflow_entries(requirements: &[&Requirement]) -> String {
-    let tracked: Vec<String> = requirements
-        .iter()
-        .filter(|part| is_tracked(part))
-        .map(|part| format!("{}={}", key_of(&part.name), part.name))
-        .collect();
+    let tracked = requirements.iter().filter(|part| is_tracked(part));
+    let tracked: Vec<String> =
+        tracked.map(|part| format!("{}={}", key_of(&part.name), part.name)).collect();
     let mut sentences = Vec::new();
     if !tracked.is_empty() {
         let tracked = tracked.join(", ");
         sentences.push(format!("Add it to the checkpoint: `tf.train.Checkpoint(..., {tracked})`."));
     }
     sentences.extend(warnings(requirements));
-    let rest = requirements.iter().filter(|part| !is_tracked(part));
-    let rest: Vec<String> = rest
-        .flat_map(|part| entries_of(part))
-        .filter(|it| !it.is_comment())
-        .map(|it| it.code())
-        .collect();
+    let rest = code_of(requirements.iter().copied().filter(|part| !is_tracked(part)));
     if !rest.is_empty() {
         let rest = rest.join(", ");
         sentences.push(format!("Write it to a separate file: `{rest}`."));
     }
     sentences.join(" ")
+}
+
+/// The entries of requirements, as code.
+fn code_of<'p>(requirements: impl Iterator<Item = &'p Requirement>) -> Vec<String> {
+    let entries = requirements.flat_map(entries_of).filter(|it| !it.is_comment());
+    entries.map(|it| it.code()).collect()
 }
 
 pub(super) fn entries_of(part: &Requirement) -> Vec<Entry> {
@@ -240,28 +233,18 @@ pub(super) fn entries_of(part: &Requirement) -> Vec<Entry> {
             | Role::State,
         ) => simple(format!("{name}.state_dict()"), format!("{name}.load_state_dict({load})")),
         Some(Role::Global(Global::Torch)) => {
-            let cpu = Entry {
-                key: "torch_rng".to_owned(),
-                value: "torch.get_rng_state()".to_owned(),
-                restore: "torch.set_rng_state(checkpoint[\"torch_rng\"])".to_owned(),
-            };
-            let gpu = Entry {
-                key: "cuda_rng".to_owned(),
-                value: "torch.cuda.get_rng_state_all()".to_owned(),
-                restore: "torch.cuda.set_rng_state_all(checkpoint[\"cuda_rng\"])".to_owned(),
-            };
-            vec![cpu, gpu]
+            let all = ("torch.cuda.get_rng_state_all", "torch.cuda.set_rng_state_all");
+            vec![
+                Entry::generator("torch_rng", "torch.get_rng_state", "torch.set_rng_state"),
+                Entry::generator("cuda_rng", all.0, all.1),
+            ]
         }
-        Some(Role::Global(Global::NumPy)) => vec![Entry {
-            key: "numpy_rng".to_owned(),
-            value: "np.random.get_state()".to_owned(),
-            restore: "np.random.set_state(checkpoint[\"numpy_rng\"])".to_owned(),
-        }],
-        Some(Role::Global(Global::Python)) => vec![Entry {
-            key: "python_rng".to_owned(),
-            value: "random.getstate()".to_owned(),
-            restore: "random.setstate(checkpoint[\"python_rng\"])".to_owned(),
-        }],
+        Some(Role::Global(Global::NumPy)) => {
+            vec![Entry::generator("numpy_rng", "np.random.get_state", "np.random.set_state")]
+        }
+        Some(Role::Global(Global::Python)) => {
+            vec![Entry::generator("python_rng", "random.getstate", "random.setstate")]
+        }
         Some(Role::Generator(Family::Torch)) => {
             simple(format!("{name}.get_state()"), format!("{name}.set_state({load})"))
         }

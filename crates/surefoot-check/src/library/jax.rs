@@ -46,15 +46,17 @@ pub(crate) enum Jax {
 
 /// Calling convention of a higher-order function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Apply {
-    /// `map(f, x..)`.
-    Map,
-    /// `fori_loop(low, high, f, x)`.
-    Count,
-    /// `while_loop(holds, f, x)`.
-    While,
-    /// `cond(holds, f, g, x..)`.
-    Branch,
+pub(crate) struct Apply {
+    /// Positions of the functions, which are alternatives.
+    pub functions: &'static [usize],
+    /// Position of the first argument that the functions receive.
+    pub passed: usize,
+    /// True if they receive the number of the iteration first.
+    pub counts: bool,
+}
+
+const fn apply(functions: &'static [usize], passed: usize) -> Effect {
+    Effect::Jax(Jax::Apply(Apply { functions, passed, counts: false }))
 }
 
 const JAX: Calls = &[
@@ -81,11 +83,14 @@ const JAX: Calls = &[
     (
         "tree_util.tree_map tree.map tree_map tree_multimap tree_util.tree_map_with_path lax.map \
          lax.scan pure_callback",
-        Effect::Jax(Jax::Apply(Apply::Map)),
+        apply(&[0], 1),
     ),
-    ("lax.fori_loop", Effect::Jax(Jax::Apply(Apply::Count))),
-    ("lax.while_loop", Effect::Jax(Jax::Apply(Apply::While))),
-    ("lax.cond", Effect::Jax(Jax::Apply(Apply::Branch))),
+    // `fori_loop(low, high, f, x)`
+    ("lax.fori_loop", Effect::Jax(Jax::Apply(Apply { functions: &[2], passed: 3, counts: true }))),
+    // `while_loop(holds, f, x)`
+    ("lax.while_loop", apply(&[1], 2)),
+    // `cond(holds, f, g, x..)`
+    ("lax.cond", apply(&[1, 2], 3)),
     ("process_index process_id host_id", Effect::Rank),
     ("process_count device_count local_device_count host_count", Effect::Workers),
     ("config.update", Effect::Set(Switch::Jax)),

@@ -70,10 +70,8 @@ pub(super) struct WeightsRead {
 pub(super) enum Framework<'a> {
     /// A pipeline of `tf.data`.
     Pipeline(Pipeline<'a>),
-    /// `tf.train.Checkpoint`: container of the saved objects.
+    /// `tf.train.Checkpoint`, or a manager of one: container of the saved objects.
     Checkpoint(ObjectId),
-    /// `tf.train.CheckpointManager` of such a checkpoint.
-    Manager(ObjectId),
     /// A callback of Keras.
     Callback(Callback, Args<'a>),
     /// A callback of Lightning that writes checkpoints.

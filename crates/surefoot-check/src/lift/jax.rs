@@ -96,34 +96,23 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Calls a function that is an argument.
+    /// Calls functions that are arguments; of alternatives, either may run.
     fn apply_function(&mut self, apply: Apply, args: Args<'a>) -> Value<'a> {
-        let site = args.site;
         let all = args.positional;
-        let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, passed: &[Value<'a>]| {
-            match function.filter(|it| !it.is_data()) {
-                Some(function) => lift.call_with(function.clone(), passed.to_vec(), site),
-                None => lift.heap.combine(passed),
-            }
-        };
-        match apply {
-            Apply::Map => call(self, all.first(), all.get(1..).unwrap_or_default()),
-            Apply::Count => {
-                let index = all.first().cloned().unwrap_or_default();
-                let passed: Vec<Value<'a>> =
-                    [index].into_iter().chain(all.get(3).cloned()).collect();
-                call(self, all.get(2), &passed)
-            }
-            Apply::While => call(self, all.get(1), all.get(2..).unwrap_or_default()),
-            Apply::Branch => {
-                let passed = all.get(3..).unwrap_or_default();
-                let one = call(self, all.get(1), passed);
-                let other = call(self, all.get(2), passed);
-                if !one.is_data() {
-                    return one;
-                }
-                self.heap.combine([&one, &other].into_iter().chain(all.first()))
-            }
+        let count = all.first().filter(|_| apply.counts).cloned();
+        let passed = all.get(apply.passed..).unwrap_or_default();
+        let passed: Vec<Value<'a>> = count.into_iter().chain(passed.iter().cloned()).collect();
+        let mut results = Vec::new();
+        for at in apply.functions {
+            results.push(match all.get(*at).filter(|it| !it.is_data()) {
+                Some(function) => self.call_with(function.clone(), passed.clone(), args.site),
+                None => self.heap.combine(&passed),
+            });
+        }
+        match &results[..] {
+            [one] => one.clone(),
+            [one, ..] if !one.is_data() => one.clone(),
+            _ => self.heap.combine(results.iter().chain(all.first())),
         }
     }
 

@@ -193,23 +193,19 @@ impl<'a> Lift<'a> {
                     if is_known || !usage::trains(&code.body) {
                         continue;
                     }
-                    if let Some(Value { shape: Shape::Function(function), .. }) =
-                        self.look_up(code.name.as_str())
-                    {
+                    let value = self.look_up(code.name.as_str());
+                    if let Some(Shape::Function(function)) = value.map(|it| it.shape) {
                         self.enter_uncalled_function(&function);
                     }
                 }
                 ruff_python_ast::Stmt::ClassDef(code) => {
-                    let Some(Value { shape: Shape::Class(class), .. }) =
-                        self.look_up(code.name.as_str())
-                    else {
-                        continue;
-                    };
-                    if !usage::trains(&code.body) {
-                        continue;
+                    let value = self.look_up(code.name.as_str());
+                    if let Some(Shape::Class(class)) = value.map(|it| it.shape)
+                        && usage::trains(&code.body)
+                    {
+                        let site = self.site(code.name.range);
+                        self.enter_uncalled_class(&class, entered, site);
                     }
-                    let site = self.site(code.name.range);
-                    self.enter_uncalled_class(&class, entered, site);
                 }
                 _ => {}
             }

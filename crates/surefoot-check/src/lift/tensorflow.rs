@@ -37,7 +37,7 @@ impl<'a> Lift<'a> {
                 let Some(content) = of.and_then(|id| self.heap.checkpoint_content(id)) else {
                     return Value::constant();
                 };
-                Value::object(self.make_framework(Framework::Manager(content), "manager", site))
+                Value::object(self.make_framework(Framework::Checkpoint(content), "manager", site))
             }
             TensorFlow::Dataset | TensorFlow::Files => self.new_pipeline(name, args),
             TensorFlow::Generator => Value::object(self.make_generator(Family::TensorFlow, args)),
@@ -99,7 +99,7 @@ impl<'a> Lift<'a> {
             Framework::Pipeline(pipeline) => {
                 self.call_pipeline_method(id, pipeline.clone(), name, &args)
             }
-            Framework::Checkpoint(content) | Framework::Manager(content) => {
+            Framework::Checkpoint(content) => {
                 match name {
                     "save" | "write" => self.save_objects(*content, site),
                     "restore" | "read" | "restore_or_initialize" => {
@@ -215,7 +215,7 @@ impl<'a> Heap<'a> {
     /// The container of the objects that a checkpoint or its manager saves.
     fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
         match self.framework(id)? {
-            Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
+            Framework::Checkpoint(content) => Some(*content),
             _ => None,
         }
     }

@@ -141,7 +141,7 @@ fn reach(found: &Quartiles) -> (f32, f32) {
     ((found.q1 - reach) as f32, (found.q3 + reach) as f32)
 }
 
-/// Replaces missing values by the mean of their channel. Returns how many there were.
+/// Replaces missing values by the mean of their channel. Returns their number.
 fn impute(parts: &mut [Part; 3], channels: usize, means: &[f32]) -> usize {
     let mut imputed = 0;
     for part in parts {

@@ -6,8 +6,7 @@ use crate::error::{DataError, Origin};
 use crate::picture::Picture;
 use crate::samples::{Labels, Measure, Samples, room};
 
-/// Reads the PNG and JPEG files in the folders of a folder. Classes and files are in the order of
-/// their names, whatever order the system lists them in.
+/// Reads the PNG and JPEG files in the subfolders of a folder. Classes and files are sorted by name.
 pub(crate) fn images(
     path: &Path,
     size: Option<[usize; 2]>,

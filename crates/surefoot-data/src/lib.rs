@@ -1,13 +1,13 @@
 //! Data sets for plans: generators and files, cleaned, split and scaled.
 //!
-//! [`load`] turns the `data` of a plan into a [`Dataset`]: it makes up samples or reads them from
-//! CSV, Parquet, NumPy, IDX or image files, finds out what is to be learnt if the plan does not say,
-//! divides the samples into parts, and cleans and scales the features. The result is a pure function
-//! of the plan, the seed and the files' contents: no clock, no order of a folder and no generator
-//! state takes part in it.
+//! [`load`] turns the `data` of a plan into a [`Dataset`]: it generates samples or reads them from
+//! CSV, Parquet, NumPy, IDX or image files, infers the task if the plan does not set it, splits the
+//! samples, and cleans and scales the features. The result is a pure function of the plan, the seed
+//! and the files' contents: it does not depend on the clock, the order of a folder or the state of a
+//! generator.
 //!
-//! Whatever is wrong with a file is a [`DataError`] that names the file and the place and says what
-//! to do; no file makes it panic.
+//! A faulty file gives a [`DataError`] that names the file and the place and advises a fix. No file
+//! makes the crate panic.
 //!
 //! ```
 //! use std::path::Path;
@@ -65,7 +65,7 @@ use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, SplitFracti
 ///
 /// # Errors
 ///
-/// Whatever is wrong with the plan's settings or with a file, see [`DataError`].
+/// If a setting of the plan or a file is faulty, see [`DataError`].
 pub fn load(data: &Data, seed: u64, base: &Path) -> Result<Dataset, DataError> {
     let samples = read(&data.source, data, seed, base)?;
     match &data.validation {
@@ -281,7 +281,7 @@ fn arithmetic(data: &Data) -> Option<&'static str> {
     }
 }
 
-/// A warning on classes that a model is judged by and never sees.
+/// Warns of classes that only the evaluation has.
 fn unlearnable(train: &Part, judged: [&Part; 2], classes: &[String]) -> Option<String> {
     let seen = |part: &Part| {
         let mut seen = vec![false; classes.len()];

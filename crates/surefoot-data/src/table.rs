@@ -48,7 +48,7 @@ pub(crate) fn label_columns(
     }
 }
 
-/// Classes as they come by name; each name is kept once.
+/// Classes by name, in order of appearance.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashMap<String, u32>,

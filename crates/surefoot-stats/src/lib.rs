@@ -2,7 +2,7 @@
 //!
 //! Training is watched by looking at the gradients, weights and outputs of every layer at every
 //! step. This crate turns such a tensor into a [`Summary`]: moments, extremes, norms, quartiles,
-//! and how many of its values are zero, NaN or infinite.
+//! and the numbers of its values that are zero, NaN or infinite.
 //!
 //! ```
 //! let summary = surefoot_stats::summarize(&[1.0_f32, 2.0, 3.0, 4.0, f32::NAN]);

@@ -124,8 +124,8 @@ fn figures(
     Ok(samples)
 }
 
-/// The class of a sample when the first `first` of `all` are of class 0, its number in the class
-/// and how many there are in it.
+/// The class of a sample if the first `first` of `all` are of class 0, its number in the class, and
+/// the size of the class.
 fn halves(i: usize, first: usize, all: usize) -> (usize, usize, usize) {
     if i < first { (0, i, first) } else { (1, i - first, all - first) }
 }

@@ -165,9 +165,9 @@ pub(super) fn sift_f32(values: &[f32], sieves: &mut [Sieve<f32>; 3]) -> u64 {
 struct Gate {
     lows: [__m512; 3],
     highs: [__m512; 3],
-    /// For each lane, how many values were finite.
+    /// For each lane, the number of finite values.
     finite: __m512i,
-    /// For each bracket and lane, how many finite values were above the lower bound.
+    /// For each bracket and lane, the number of finite values above the lower bound.
     above_low: [__m512i; 3],
 }
 
@@ -220,7 +220,7 @@ fn keep_between(chunks: &[[f32; WIDTH]], sieve: &mut Sieve<f32>) {
     between.truncate(len);
 }
 
-/// Moves the values whose bit is set to the front, and returns how many they are. Writes a whole
+/// Moves the values whose bit is set to the front, and returns their number. Writes a whole
 /// register: a store of only those values is slow on some processors.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,popcnt")]

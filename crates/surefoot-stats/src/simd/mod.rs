@@ -131,7 +131,7 @@ pub(crate) trait Lane: Element + PartialOrd {
     /// Sums a block about a pivot.
     fn sums(isa: Isa, values: &[Self], pivot: f64) -> Sums;
 
-    /// Offers values to the sieves, and returns how many of them are finite.
+    /// Offers values to the sieves, and returns the number of finite ones.
     fn sift(isa: Isa, values: &[Self], sieves: &mut [Sieve<Self>; 3]) -> u64;
 }
 

@@ -39,7 +39,7 @@ impl<'a> Lift<'a> {
         let order = shuffles.then(|| self.heap.order_of_fit(&data)).flatten();
         let in_processes = self.heap.loads_in_processes(&data, args);
         // `fit` inside a loop of the script is one iteration of that loop.
-        let goes_on = args.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
+        let continues = args.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
         self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
             let number = Value::variable(epoch);
             for callback in &callbacks {
@@ -66,14 +66,14 @@ impl<'a> Lift<'a> {
                 None => Value::variable(lift.heap.cell(id)),
             };
             for callback in &callbacks {
-                lift.end_epoch(callback, id, &number, &metrics, goes_on, site);
+                lift.end_epoch(callback, id, &number, &metrics, continues, site);
             }
         });
         if let Some(optimizer) = self.optimizer_of(id) {
             self.libraries.built.insert(optimizer);
         }
         for callback in &callbacks {
-            lift_end(self, callback, id, site);
+            self.end_training(callback, id, site);
         }
         let cell = self.heap.cell(id);
         self.program.computed("history", [Operand::Variable(cell)], Models::default(), site)
@@ -198,7 +198,7 @@ impl<'a> Lift<'a> {
         model: ObjectId,
         epoch: &Value<'a>,
         metrics: &Value<'a>,
-        goes_on: bool,
+        continues: bool,
         site: Site,
     ) {
         let (id, kind, args) = match callback {
@@ -211,18 +211,18 @@ impl<'a> Lift<'a> {
         };
         let made = self.heap.object(id).site;
         let cell = self.heap.object(id).cell;
-        let remembers = |lift: &mut Lift<'a>, name: &str| {
+        let update_state = |lift: &mut Lift<'a>, name: &str| {
             lift.heap.object_mut(id).name.get_or_insert_with(|| name.to_owned());
             let operands = [Operand::Variable(cell)].into_iter().chain(metrics.operands.clone());
             lift.program.compute(cell, "remember", operands, site);
         };
         match kind {
             Callback::EarlyStopping => {
-                remembers(self, "EarlyStopping");
+                update_state(self, "EarlyStopping");
                 self.stop_library_loop(vec![Operand::Variable(cell)], site);
             }
             Callback::Plateau => {
-                remembers(self, "ReduceLROnPlateau");
+                update_state(self, "ReduceLROnPlateau");
                 let optimizer = self.optimizer_for(model, site);
                 self.write_cell(optimizer, [Operand::Variable(cell)], site);
                 // The learning rate is state even of an optimizer without moments.
@@ -243,7 +243,7 @@ impl<'a> Lift<'a> {
                 if self.libraries.is_read_again(file.as_deref()) {
                     self.restore_weights(file.as_deref(), &holdings);
                     // The file does not hold the epoch; the script must pass it to `fit`.
-                    if goes_on {
+                    if continues {
                         self.program.hold_positions(&mut holdings);
                     }
                     self.note_save(holdings, file, made);
@@ -256,6 +256,21 @@ impl<'a> Lift<'a> {
                 self.call_back(callback, "on_epoch_end", positional, model, site);
             }
             Callback::Schedule | Callback::Base | Callback::Silent => {}
+        }
+    }
+
+    /// Runs a callback at the end of the training.
+    fn end_training(&mut self, callback: &Called<'a>, model: ObjectId, site: Site) {
+        match callback {
+            Called::Project(_) => self.call_back(callback, "on_train_end", Vec::new(), model, site),
+            Called::Library(id, Callback::EarlyStopping, args)
+                if args.may_be_true(usize::MAX, "restore_best_weights") =>
+            {
+                let cell = self.heap.object(*id).cell;
+                let root = self.heap.root(model);
+                self.write_cell(root, [Operand::Variable(cell)], site);
+            }
+            Called::Library(..) => {}
         }
     }
 }
@@ -318,20 +333,5 @@ fn inputs_of(batch: Value<'_>) -> Vec<Value<'_>> {
     match &batch.shape {
         Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
         _ => vec![batch],
-    }
-}
-
-/// Runs a callback at the end of the training.
-fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, site: Site) {
-    match callback {
-        Called::Project(_) => lift.call_back(callback, "on_train_end", Vec::new(), model, site),
-        Called::Library(id, Callback::EarlyStopping, args)
-            if args.may_be_true(usize::MAX, "restore_best_weights") =>
-        {
-            let cell = lift.heap.object(*id).cell;
-            let root = lift.heap.root(model);
-            lift.write_cell(root, [Operand::Variable(cell)], site);
-        }
-        Called::Library(..) => {}
     }
 }

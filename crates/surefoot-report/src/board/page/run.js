@@ -116,7 +116,7 @@ export class RunPage {
     if (series.heat) this.heat.set(series.heat, marks, this.range);
   }
 
-  /** One small chart per attempt, all with the same axes. */
+  /** One small chart per attempt, all over the same steps. */
   async drawAttempts({ attempts, metric: name }) {
     this.beside.hidden = !attempts.length;
     if (!attempts.length) return;

@@ -165,7 +165,7 @@ function columns(changed) {
     { id: "name", label: "Run", head: true, value: (row) => row.name, cell: (row) => h("a", { href: runLink(row.id), title: row.path, "data-key": row.id }, row.name) },
     { id: "status", label: "Status", value: (row) => STATUSES.indexOf(row.status), cell: (row) => h("span", { class: `tag ${CLASSES[row.status] ?? ""}`, title: row.error }, row.status) },
     { id: "metric", label: "Metric", figure: true, value: (row) => row.metric, cell: (row) => h("span", { title: metricName(row.metric_name) }, metric(row.metric_name, row.metric)) },
-    { id: "loss", label: "Loss", figure: true, value: (row) => row.loss, cell: (row) => number(row.loss) },
+    { id: "loss", label: "Loss", figure: true, wide: true, value: (row) => row.loss, cell: (row) => number(row.loss) },
     { id: "curve", label: "Loss curve", class: "curve-cell", value: (row) => row.spark.at(-1), cell: (row) => spark(row.spark, `Loss of ${row.name}, now ${number(row.loss)}`) },
     { id: "findings", label: "Findings", wide: true, value: (row) => row.problems.join() || (row.error ? "!" : "~"), cell: (row) => row.error ? h("span", { class: "error" }, row.error)
       : [row.problems.join(", ") || (row.warnings ? "" : "–"), row.warnings ? h("span", { class: "quiet" }, `${row.problems.length ? ", " : ""}${row.warnings} ${row.warnings === 1 ? "warning" : "warnings"}`) : ""] },

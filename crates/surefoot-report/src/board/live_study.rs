@@ -23,7 +23,8 @@ pub(super) struct StudyList {
     /// Errors by store.
     notes: Mutex<BTreeMap<String, String>>,
     revision: AtomicU64,
-    wish: AtomicBool,
+    /// Number of pages that asked for more.
+    wishes: AtomicU64,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -89,11 +90,11 @@ impl StudyList {
 
     /// Asks the threads to read at once.
     pub(super) fn wish(&self) {
-        self.wish.store(true, Ordering::Relaxed);
+        self.wishes.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn take_wish(&self) -> bool {
-        self.wish.swap(false, Ordering::Relaxed)
+    pub(super) fn wishes(&self) -> u64 {
+        self.wishes.load(Ordering::Relaxed)
     }
 }
 

@@ -73,8 +73,9 @@ fn read(
 
 /// Sleeps, but not for long after the board was stopped or a page wants more.
 fn pause(catalog: &Catalog, time: Duration) {
-    let end = Instant::now() + time;
-    while Instant::now() < end && !catalog.is_stopped() && !catalog.studies.take_wish() {
+    let (end, wishes) = (Instant::now() + time, catalog.studies.wishes());
+    let is_asked = || catalog.is_stopped() || catalog.studies.wishes() != wishes;
+    while Instant::now() < end && !is_asked() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }

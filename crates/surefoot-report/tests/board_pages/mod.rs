@@ -273,3 +273,19 @@ fn a_deleted_run_is_reported_on_its_page() {
         "document.querySelector('.notice')?.textContent.includes('it may have been deleted')",
     );
 }
+
+#[test]
+#[ignore = "needs Chromium; ./test runs it"]
+fn a_page_says_that_the_board_was_stopped_and_stays() {
+    let runs = tempfile::tempdir().unwrap();
+    healthy().run(runs.path(), "moons", Status::Normal);
+    let board = Served::start(&[runs.path()]);
+    let mut browser = Browser::start();
+    browser.visit(&board.url, DESK);
+    browser.wait("document.querySelector('.data tbody')?.textContent.includes('moons-001')");
+    drop(board);
+    browser.wait("document.querySelector('#state').textContent === 'no connection to the server'");
+    browser.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    std::thread::sleep(Duration::from_millis(300));
+    browser.wait("document.querySelector('.data tbody').textContent.includes('moons-001')");
+}

@@ -1,6 +1,6 @@
 // Addresses, updates and the connection to the server.
 
-import { h } from "./dom.js";
+import { Disconnected } from "./dom.js";
 import { RunPage } from "./run.js";
 import { RunsPage } from "./runs.js";
 import { StudyPage } from "./study.js";
@@ -39,9 +39,9 @@ async function update() {
       document.title = `${current.title} – surefoot board`;
     } catch (error) {
       if (current !== page) continue;
-      if (error instanceof TypeError && !navigator.onLine) say("offline", false);
-      else if (current.fail) current.fail(error.message);
-      else root.replaceChildren(h("p", { class: "notice", role: "alert" }, error.message));
+      // The stream of changes connects again, and the page is updated then.
+      if (error instanceof Disconnected) say("no connection to the server", false);
+      else current.fail(error.message);
     }
   }
   isBusy = false;
@@ -62,7 +62,7 @@ function listen() {
   current.onopen = () => say("live", true);
   current.onmessage = (event) => {
     const message = JSON.parse(event.data);
-    if (message.error) page.fail?.(message.error);
+    if (message.error) page.fail(message.error);
     else update();
   };
   current.onerror = () => {

@@ -24,14 +24,19 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** The server does not answer. */
+export class Disconnected extends Error {}
+
 /** Reads JSON; throws an Error with the message of the server. */
 export async function get(path, parameters = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(parameters)) {
     if (value !== null && value !== undefined) query.set(key, value);
   }
-  const response = await fetch(`${path}?${query}`);
-  const text = await response.text();
+  const answer = fetch(`${path}?${query}`).then(async (response) => [response, await response.text()]);
+  const [response, text] = await answer.catch((error) => {
+    throw new Disconnected(error.message);
+  });
   let data;
   try {
     data = JSON.parse(text);

@@ -70,6 +70,10 @@ export class RunsPage {
     }
   }
 
+  fail(message) {
+    this.notes.replaceChildren(h("p", { class: "notice", role: "alert" }, `The list cannot be read: ${message}.`));
+  }
+
   drawChips() {
     const counts = new Map();
     for (const row of kept.runs.values()) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);

@@ -49,7 +49,8 @@ pub struct Row {
     pub healthy: bool,
     /// Final metric of the twin, per seed.
     pub twin: Vec<f64>,
-    /// Problems found in the healthy twin, per seed: false alarms.
+    /// First problems found in the healthy twin, with their messages, for each seed that has one: false
+    /// alarms.
     pub alarms: Vec<String>,
     /// All findings in the twin on any seed, with warnings.
     pub findings: BTreeSet<String>,
@@ -220,7 +221,9 @@ fn look_at(case: &Case, dir: &Path, watched: &Settings) -> Result<Looked, String
     // The first diagnosis is by Surefoot's rules, the second by AutoTrainer's.
     let alarms = |i: usize| {
         let results = twins.iter().filter_map(move |twin| twin.watched.get(i));
-        results.filter_map(|it| it.problems().next().map(id)).collect::<Vec<_>>()
+        let alarm =
+            |it: &Watched| it.problems().next().map(|it| format!("{}: {}", id(it), it.message));
+        results.filter_map(alarm).collect::<Vec<_>>()
     };
     let findings = twins.iter().filter_map(|twin| twin.watched.first());
     let healthy = is_healthy(&twins);

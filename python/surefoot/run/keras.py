@@ -15,6 +15,7 @@ from typing import Any
 from surefoot.run.keys import ORDER, SAMPLE, Keys
 from surefoot.run.loops import Entry, Loops
 from surefoot.run.record import Recording
+from surefoot.run.variables import plain_name
 
 # Arguments of `fit` that its loop depends on.
 _LOOP_ARGUMENTS = ("batch_size", "epochs", "steps_per_epoch", "validation_freq", "shuffle", "initial_epoch")
@@ -154,8 +155,7 @@ def _variables_of(optimizer: Any) -> list[Any]:
     if not callable(variables):
         return list(variables)
     # The order of those of Keras 2 depends on the loading of checkpoints.
-    prefix = f"{optimizer._name}/"
-    return sorted(variables(), key=lambda variable: str(variable.name).removeprefix(prefix))
+    return sorted(variables(), key=lambda variable: plain_name(optimizer, str(variable.name)))
 
 
 def models_of(variables: list[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -86,9 +87,15 @@ def held_by(value: Any) -> list[Any] | None:
 
 def _names(owner: Any, variables: list[Any]) -> list[str]:
     names = [str(getattr(v, "path", None) or getattr(v, "name", i)) for i, v in enumerate(variables)]
-    # Optimizers of Keras 2 put their name before it, except for variables that a checkpoint of the script created.
-    prefix = f"{getattr(owner, '_name', '')}/"
-    return [name.removeprefix(prefix) for name in names]
+    return [plain_name(owner, name) for name in names]
+
+
+def plain_name(owner: Any, name: str) -> str:
+    """The name of a variable without that of its optimizer, which may be numbered.
+
+    Optimizers of Keras 2 put their name before it, except for variables that a checkpoint of the script created.
+    """
+    return re.sub(rf"^{re.escape(str(getattr(owner, '_name', '')))}(_\d+)?/", "", name)
 
 
 def _tracked(saver: Saver, value: Any, held: list[Any], path: str) -> dict[str, Any]:

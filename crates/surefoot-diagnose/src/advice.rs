@@ -116,6 +116,36 @@ static ADVICE: &[(Problem, &str, &str)] = &[
         "keras.optimizers.Adam(learning_rate=lr / 10)",
     ),
     (
+        Problem::UNEVEN_UPDATES,
+        "torch.optim.AdamW(model.parameters(), lr=lr)  # one learning rate for all layers",
+        "keras.optimizers.AdamW(learning_rate=lr)  # one learning rate for all layers",
+    ),
+    (
+        Problem::GRADIENT_SPIKE,
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # after loss.backward()",
+        "keras.optimizers.Adam(learning_rate=lr, clipnorm=1.0)",
+    ),
+    (
+        Problem::OUTPUT_DRIFT,
+        "loss = loss + 1e-4 * logits.logsumexp(-1).pow(2).mean()  # logits; hidden layers: nn.LayerNorm, weight decay",
+        "keras.optimizers.AdamW(learning_rate=lr, weight_decay=0.01)  # and LayerNormalization()",
+    ),
+    (
+        Problem::ATTENTION_DRIFT,
+        "q, k = nn.LayerNorm(d)(q), nn.LayerNorm(d)(k)  # normalize queries and keys; and a lower learning rate",
+        "query, key = LayerNormalization()(query), LayerNormalization()(key)  # and a lower learning rate",
+    ),
+    (
+        Problem::IMPROPER_WARMUP,
+        "torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=total_steps // 20)  # stepped after each step",
+        "keras.optimizers.schedules.CosineDecay(0.0, total_steps, warmup_target=lr, warmup_steps=total_steps // 20)",
+    ),
+    (
+        Problem::UNCLEARED_GRADIENTS,
+        "optimizer.zero_grad()  # before loss.backward()",
+        "optimizer.zero_grad()  # in a loop of your own",
+    ),
+    (
         Problem::OVER_FITTING,
         "torch.optim.AdamW(model.parameters(), weight_decay=0.01)  # and nn.Dropout(0.3); stop at the best epoch",
         "keras.callbacks.EarlyStopping(patience=5, restore_best_weights=True)  # and Dropout(0.3)",

@@ -252,6 +252,11 @@ impl Diagnosis {
         &self.findings
     }
 
+    /// Adds a finding about the program itself, which observations do not show.
+    pub fn report(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
     /// Turns the problems for which `is_harmless` returns true into warnings that say why.
     pub fn downgrade(&mut self, reason: &str, is_harmless: impl Fn(&Finding) -> bool) {
         let problems = self.findings.iter_mut().filter(|it| it.severity == Severity::Problem);

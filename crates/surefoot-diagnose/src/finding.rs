@@ -63,6 +63,18 @@ impl Problem {
     pub const INPUT_SCALE: Problem = Problem::new("input_scale");
     /// The targets of a regression are far from the range of an untrained output.
     pub const UNSCALED_TARGETS: Problem = Problem::new("unscaled_targets");
+    /// The norm of the gradient jumps.
+    pub const GRADIENT_SPIKE: Problem = Problem::new("gradient_spike");
+    /// Some layers are updated much more or much less than the others.
+    pub const UNEVEN_UPDATES: Problem = Problem::new("uneven_updates");
+    /// The outputs of a layer grow without end.
+    pub const OUTPUT_DRIFT: Problem = Problem::new("output_drift");
+    /// The attention logits grow without end.
+    pub const ATTENTION_DRIFT: Problem = Problem::new("attention_drift");
+    /// The learning rate does not fit its warm-up.
+    pub const IMPROPER_WARMUP: Problem = Problem::new("improper_warmup");
+    /// Gradients are added to those of earlier steps. Found by those who see the loop, not by a detector.
+    pub const UNCLEARED_GRADIENTS: Problem = Problem::new("uncleared_gradients");
     /// Indicator of abnormal gradient values.
     pub const AGV: Problem = Problem::new("agv");
     /// Indicator of exponentially amplified gradients.

@@ -76,6 +76,8 @@ open_names! {
         PositionEmbedding = "position_embedding",
         /// Hides padded steps of a sequence.
         Masking = "masking",
+        /// Products of queries and keys in an attention, before the softmax. It has no weights.
+        AttentionLogits = "attention_logits",
         /// Normalization over the batch.
         BatchNorm = "batch_norm",
         /// Normalization over the features.

@@ -59,8 +59,8 @@ open_names! {
         LowestLoss = "lowest_loss",
         /// Lowest loss of the recent window.
         LowestRecentLoss = "lowest_recent_loss",
-        /// Mean of the losses before a spike.
-        MeanLossBefore = "mean_loss_before",
+        /// Median of the losses before a spike.
+        MedianLossBefore = "median_loss_before",
         /// Metric on the training split.
         Metric = "metric",
         /// Number of NaN and infinite gradient values.
@@ -110,7 +110,7 @@ impl Measure {
             Measure::LossRise => "rise / improvement of the loss",
             Measure::LossSwing => "fluctuation / improvement of the loss",
             Measure::LossToBaseline => "loss / loss of a blind guess",
-            Measure::MeanLossBefore => "mean loss before",
+            Measure::MedianLossBefore => "median loss before",
             Measure::NonFiniteGradients => "NaN or infinite gradients",
             Measure::NonFiniteInputs => "NaN or infinite inputs",
             Measure::ProjectedSkill => "projected final skill",

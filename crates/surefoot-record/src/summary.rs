@@ -47,7 +47,8 @@ pub enum Status {
     Problem,
     /// A problem was found and repaired.
     Repaired,
-    /// A problem was found and no remedy helped, or the result is not finite.
+    /// A problem was found and no remedy helped, the result is not finite, or a watched program was
+    /// interrupted.
     Failed,
 }
 

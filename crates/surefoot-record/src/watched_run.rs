@@ -91,6 +91,12 @@ impl WatchedRun {
         self.report()
     }
 
+    /// Adds and records a finding about the program itself, which observations do not show.
+    pub fn add(&mut self, finding: Finding) -> Result<()> {
+        self.diagnosis.report(finding);
+        self.report().map(|_| ())
+    }
+
     /// Writes an event of another kind: an object with `event` and `step`.
     pub fn event(&mut self, event: &Event) -> Result<()> {
         match &mut self.recorder {
@@ -100,8 +106,8 @@ impl WatchedRun {
     }
 
     /// Ends the run and returns its summary. `completed` is false if the program was interrupted
-    /// before its last step; then the detectors do not judge the end. `digest` is that of the final
-    /// weights.
+    /// before its last step; then the detectors do not judge the end, and the run has failed unless a
+    /// problem was found. `digest` is that of the final weights.
     pub fn finish(&mut self, completed: bool, digest: Digest) -> Result<RunSummary> {
         let summary = self.end(completed, digest)?;
         if !completed {
@@ -129,7 +135,11 @@ impl WatchedRun {
         }
         let panics = self.diagnosis.panics().iter();
         Ok(RunSummary {
-            status: if problems.is_empty() { Status::Normal } else { Status::Problem },
+            status: match (problems.is_empty(), completed) {
+                (false, _) => Status::Problem,
+                (true, true) => Status::Normal,
+                (true, false) => Status::Failed,
+            },
             problems,
             remedies: Vec::new(),
             failed_detectors: panics.map(|panic| panic.problem.id().to_owned()).collect(),
@@ -237,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_run_is_not_judged_by_its_end() {
+    fn an_interrupted_run_has_failed_and_is_not_judged_by_its_end() {
         let mut run = WatchedRun::new(Diagnosis::builder().total_steps(1000).build(), None);
         for step in 1..=3 {
             run.observe(&Observation::new(step, 1.0)).unwrap();
         }
         let summary = run.finish(false, Digest::of(b"")).unwrap();
-        assert_eq!((summary.status, summary.steps), (Status::Normal, 3));
+        assert_eq!((summary.status, summary.steps), (Status::Failed, 3));
     }
 }

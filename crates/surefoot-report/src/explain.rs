@@ -95,7 +95,8 @@ static EXPLANATIONS: &[(Problem, &str, &str)] = &[
     (
         Problem::LOSS_SPIKE,
         "the loss jumped",
-        "The loss was suddenly much higher than before. An unusual batch is a common cause.",
+        "The loss was suddenly much higher than before, for several steps. Clipping the gradient \
+         or a lower learning rate prevents it.",
     ),
     (
         Problem::SATURATED_ACTIVATION,
@@ -114,6 +115,40 @@ static EXPLANATIONS: &[(Problem, &str, &str)] = &[
         "the weight updates were too large or too small",
         "A good step changes weights by about 0.1% of their magnitude. Larger updates make \
          training unstable, smaller updates make it slow.",
+    ),
+    (
+        Problem::UNEVEN_UPDATES,
+        "some layers were updated unlike the others",
+        "A step should change all layers by a similar share of their weights. A layer that hardly \
+         changes does not learn; one that changes by much does not keep what it learns.",
+    ),
+    (
+        Problem::GRADIENT_SPIKE,
+        "the gradient jumped",
+        "The gradient was suddenly much larger than before. Clipping it bounds the steps.",
+    ),
+    (
+        Problem::OUTPUT_DRIFT,
+        "the outputs of a layer grew without end",
+        "Numbers of half precision are exact to three digits and end at 65,504.",
+    ),
+    (
+        Problem::ATTENTION_DRIFT,
+        "the attention logits grew without end",
+        "The softmax of large logits is on a single position and has almost no gradient. Large \
+         models diverge soon after.",
+    ),
+    (
+        Problem::IMPROPER_WARMUP,
+        "the learning rate did not fit its warm-up",
+        "The first steps of an adaptive optimizer are large. A warm-up of some percent of the \
+         training keeps them small; a longer one wastes steps.",
+    ),
+    (
+        Problem::UNCLEARED_GRADIENTS,
+        "gradients were not cleared",
+        "Gradients are added up until they are cleared. Without that, each step repeats all the \
+         steps before it.",
     ),
     (
         Problem::OVER_FITTING,

@@ -88,9 +88,11 @@ impl Detector for DivergingLoss {
     }
 }
 
-/// Returns true for a loss that ends far above its start and its best.
+/// Returns true for a loss that ends far above its start and its best. Losses around zero, such as
+/// those of policies, have no scale to compare with.
 pub(super) fn has_risen(loss: &Shape) -> bool {
     loss.lowest > 0.0
+        && loss.first > 0.0
         && loss.last >= ABOVE_START * loss.first
         && loss.last >= ABOVE_BEST * loss.lowest
 }

@@ -1,27 +1,32 @@
 //! Loss spike.
 
+use super::running_scale::RunningScale;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 use crate::observation::Observation;
 
-/// The loss of a step is far above those before it: six standard deviations above the mean of the
-/// last 128, as OLMo-core and Levanter have it, twice that mean, and half of what the run began with:
-/// near zero the losses of batches differ many times over. Losses that are no numbers are left out of
-/// mean and deviation, so one of them does not blind it to all that follows.
+/// The loss jumps far above those before it and stays there for several steps.
+///
+/// OLMo-core and Levanter compare a loss with the mean and deviation of the last 128. Here it is their
+/// median and median absolute deviation, which neither a NaN nor an earlier spike changes. A loss is
+/// high if it is six deviations above the median, twice the median, and half of what the run began
+/// with: near zero, the losses of batches differ many times over. Three high losses in a row are a
+/// spike. A single one is a hard batch: weights that a step has disturbed take some steps to recover.
 #[derive(Clone, Debug, Default)]
 pub struct LossSpike {
-    recent: std::collections::VecDeque<f64>,
-    sum: f64,
-    squares: f64,
-    /// Mean of the first losses.
+    recent: RunningScale,
+    /// Median of the first losses.
     start: Option<f64>,
+    /// High losses in a row.
+    high: Vec<f64>,
+    since: u64,
 }
 
-/// Number of recent losses that a spike is compared with.
-const WINDOW: usize = 128;
 /// Minimal number of recent losses.
 const LEAST: usize = 32;
+/// Number of high losses in a row.
+const LASTING: usize = 3;
 
 impl Detector for LossSpike {
     fn problem(&self) -> Problem {
@@ -34,44 +39,39 @@ impl Detector for LossSpike {
 
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
         let loss = seen.loss;
-        if !loss.is_finite() {
+        let median = self.recent.median();
+        if self.recent.len() == LEAST {
+            self.start.get_or_insert(median);
+        }
+        let start = self.start.filter(|start| *start > 0.0 && median > 0.0);
+        let least = start.map_or(f64::INFINITY, |start| (2.0 * median).max(0.5 * start));
+        // The deviation is computed for losses that may be high only.
+        if loss.is_nan()
+            || loss <= least
+            || loss <= median + context.thresholds.spike * self.recent.deviation()
+        {
+            self.high.drain(..).for_each(|high| self.recent.push(high));
+            self.recent.push(loss);
             return None;
         }
-        let count = self.recent.len() as f64;
-        let mean = self.sum / count;
-        let deviation = (self.squares / count - mean * mean).max(0.0).sqrt();
-        if self.recent.len() == LEAST {
-            self.start.get_or_insert(mean);
+        if self.high.is_empty() {
+            self.since = seen.step;
         }
-        let limit = (mean + context.thresholds.spike * deviation)
-            .max(2.0 * mean)
-            .max(0.5 * self.start.unwrap_or(f64::INFINITY));
-        if self.recent.len() >= LEAST && deviation > 0.0 && mean > 0.0 && loss > limit {
-            return Some(
-                Finding::new(
-                    self.problem(),
-                    seen.step,
-                    format!(
-                        "The loss jumped to {} from about {}.",
-                        crate::number::rough(loss),
-                        crate::number::rough(mean)
-                    ),
-                )
+        self.high.push(loss);
+        if self.high.len() < LASTING {
+            return None;
+        }
+        let lowest = self.high.iter().copied().fold(f64::INFINITY, f64::min);
+        let (about, before) = (crate::number::rough(lowest), crate::number::rough(median));
+        let message =
+            format!("The loss jumped from about {before} to {about} or more for {LASTING} steps.");
+        Some(
+            Finding::new(self.problem(), seen.step, message)
                 .warning()
-                .with(Measure::Loss, loss, limit)
-                .with(Measure::MeanLossBefore, mean, None),
-            );
-        }
-        if self.recent.len() == WINDOW
-            && let Some(oldest) = self.recent.pop_front()
-        {
-            self.sum -= oldest;
-            self.squares -= oldest * oldest;
-        }
-        self.recent.push_back(loss);
-        self.sum += loss;
-        self.squares += loss * loss;
-        None
+                .since(self.since)
+                .with(Measure::Loss, lowest, least)
+                .with(Measure::MedianLossBefore, median, None),
+        )
     }
 }
 
@@ -80,14 +80,14 @@ mod tests {
     use super::super::fixture::{Course, facts};
     use super::*;
 
-    fn course(at: u64, loss: f64) -> Course {
+    fn course(high: &'static [u64], loss: f64) -> Course {
         let mut course = Course::new(facts()).skill(|_| 0.5);
         course.change(move |step, seen| {
             seen.loss += 0.01 * (step % 7) as f64;
             if step == 50 {
                 seen.loss = f64::NAN;
             }
-            if step == at {
+            if high.contains(&step) {
                 seen.loss = loss;
             }
         });
@@ -95,13 +95,32 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_found_even_after_a_nan() {
-        assert_eq!(course(100, 3.0).run(LossSpike::default()).map(|f| f.step), Some(100));
+    fn a_jump_that_lasts_is_found_even_after_a_nan() {
+        let found = course(&[100, 101, 102], 3.0).run(LossSpike::default()).unwrap();
+        assert_eq!((found.since, found.step), (100, 102));
+    }
+
+    #[test]
+    fn single_hard_batches_are_not_spikes() {
+        assert_eq!(course(&[100, 102, 110, 111, 113], 3.0).run(LossSpike::default()), None);
     }
 
     #[test]
     fn small_ones_and_early_ones_are_not() {
-        assert_eq!(course(100, 0.5).run(LossSpike::default()), None);
-        assert_eq!(course(10, 3.0).run(LossSpike::default()), None);
+        assert_eq!(course(&[100, 101, 102], 0.5).run(LossSpike::default()), None);
+        assert_eq!(course(&[10, 11, 12], 3.0).run(LossSpike::default()), None);
+    }
+
+    #[test]
+    fn an_earlier_spike_does_not_hide_a_later_one() {
+        let found = course(&[60, 61, 80, 81, 100, 101, 102], 3.0).run(LossSpike::default());
+        assert_eq!(found.map(|it| it.since), Some(100));
+    }
+
+    #[test]
+    fn losses_around_zero_have_no_scale() {
+        let mut course = course(&[100, 101, 102], 3.0);
+        course.change(|_, seen| seen.loss -= 0.4);
+        assert_eq!(course.run(LossSpike::default()), None);
     }
 }

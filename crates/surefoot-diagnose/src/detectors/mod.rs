@@ -1,6 +1,7 @@
 //! The detectors, one a file.
 
 mod abnormal_data;
+mod attention_drift;
 mod autotrainer;
 mod collapse;
 mod conditions;
@@ -8,9 +9,11 @@ mod constant_data;
 mod diverging_loss;
 mod dying_relu;
 mod exploding_gradient;
+mod gradient_spike;
 mod improper_loss;
 mod improper_output_activation;
 mod improper_output_units;
+mod improper_warmup;
 mod input_scale;
 mod loss_spike;
 mod metric_at_chance;
@@ -18,26 +21,32 @@ mod negative_loss;
 mod non_finite_loss;
 mod one_class_predicted;
 mod oscillating_loss;
+mod output_drift;
 mod over_fitting;
+mod running_scale;
 mod saturated_activation;
 mod shape;
 mod slow_convergence;
 mod unchanged_weights;
+mod uneven_updates;
 mod unscaled_targets;
 mod update_ratio;
 mod validation_at_chance;
 mod vanishing_gradient;
 
 pub use abnormal_data::AbnormalData;
+pub use attention_drift::AttentionDrift;
 pub use autotrainer::autotrainer;
 pub use collapse::Collapse;
 pub use constant_data::ConstantData;
 pub use diverging_loss::DivergingLoss;
 pub use dying_relu::DyingRelu;
 pub use exploding_gradient::ExplodingGradient;
+pub use gradient_spike::GradientSpike;
 pub use improper_loss::ImproperLoss;
 pub use improper_output_activation::ImproperOutputActivation;
 pub use improper_output_units::ImproperOutputUnits;
+pub use improper_warmup::ImproperWarmup;
 pub use input_scale::InputScale;
 pub use loss_spike::LossSpike;
 pub use metric_at_chance::MetricAtChance;
@@ -45,10 +54,12 @@ pub use negative_loss::NegativeLoss;
 pub use non_finite_loss::NonFiniteLoss;
 pub use one_class_predicted::OneClassPredicted;
 pub use oscillating_loss::OscillatingLoss;
+pub use output_drift::OutputDrift;
 pub use over_fitting::OverFitting;
 pub use saturated_activation::SaturatedActivation;
 pub use slow_convergence::SlowConvergence;
 pub use unchanged_weights::UnchangedWeights;
+pub use uneven_updates::UnevenUpdates;
 pub use unscaled_targets::UnscaledTargets;
 pub use update_ratio::UpdateRatio;
 pub use validation_at_chance::ValidationAtChance;
@@ -82,6 +93,11 @@ pub fn all() -> Vec<Box<dyn Detector>> {
         Box::new(SaturatedActivation),
         Box::new(UnchangedWeights),
         Box::new(UpdateRatio),
+        Box::new(UnevenUpdates),
+        Box::new(GradientSpike::default()),
+        Box::new(OutputDrift::default()),
+        Box::new(AttentionDrift::default()),
+        Box::new(ImproperWarmup::default()),
         Box::new(OverFitting),
         Box::new(OneClassPredicted),
         Box::new(ConstantData),

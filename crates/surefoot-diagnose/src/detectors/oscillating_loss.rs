@@ -25,6 +25,8 @@ use crate::observation::{Evaluation, Split};
 /// - After steps of a few samples, which are no average, less is enough, if the run lies still since.
 /// - So is one that had learned and has lost it again, if only in the end, one whose loss settles above that of a blind
 ///   guess, and one that normalises over batches of a few samples, which is noise.
+/// - Without a known best constant prediction, learning little may be all there is to learn. There a
+///   run is torn by a step only if its loss has also jumped at its start or stopped falling.
 /// - In a log, the best constant prediction is unknown. There the loss has to swing by a large part
 ///   of its first value, time and again, and to end hardly below that, or to alternate between two
 ///   levels to the end.
@@ -43,6 +45,14 @@ const LASTING: usize = 10;
 const LARGE_SWING: f64 = 0.3;
 /// Distance of the two levels of a loss that alternates, relative to their mean.
 const ALTERNATION: f64 = 0.2;
+/// Number of blocks without a new lowest loss after which a loss has stopped falling, and the number
+/// that losses are averaged over.
+const STAGNATION: (usize, usize) = (20, 5);
+/// Loss of a few blocks relative to the lowest of the first ones that is a jump, and their number.
+const JUMP: f64 = 1.3;
+const JUMP_BLOCKS: usize = 3;
+/// Batch size below which losses differ by that much.
+const SMALL_BATCH: usize = 8;
 /// Smallest number of large swings.
 const SWINGS: usize = 3;
 /// Share of the missing metric that a sound run gains.
@@ -137,7 +147,8 @@ impl OscillatingLoss {
     /// Finds a loss that swings from start to end without falling.
     fn swings(self, context: &Context<'_>) -> Option<Finding> {
         let losses = shape::losses(context);
-        let loss = Shape::of(&losses).filter(|loss| loss.lowest > 0.0)?;
+        // Swings are shares of the first loss, so it has to be one: losses of policies are around zero.
+        let loss = Shape::of(&losses).filter(|loss| loss.lowest > 0.0 && loss.first > 0.0)?;
         let large = LARGE_SWING * loss.first;
         let turns = turns(&losses);
         let swings = turns.windows(2).filter(|pair| (pair[1] - pair[0]).abs() >= large).count();
@@ -182,7 +193,10 @@ impl OscillatingLoss {
             let message = format!("Batch normalization over {count} samples mostly adds noise.");
             return Some((message, start));
         }
-        if conditions::was_destroyed_by_a_step(context) && conditions::has_learned_nothing(context)
+        let has_baseline = context.facts.has_baseline();
+        if conditions::was_destroyed_by_a_step(context)
+            && conditions::has_learned_nothing(context)
+            && (has_baseline || has_jumped(context) || stagnates(context))
         {
             let message = format!(
                 "A step changed the weights by {:.0}% of their size: the loss jumps \
@@ -207,7 +221,9 @@ impl OscillatingLoss {
             return Some((message, curve.recent(lasting).first()?.first));
         }
         let (loss, before) = curve.recent_losses(2 * short)?;
-        if conditions::was_destroyed_by_a_step(context) && behind && loss > 0.9 * before {
+        let is_torn = has_baseline || has_jumped(context);
+        let is_stuck = is_torn && behind && loss > 0.9 * before;
+        if conditions::was_destroyed_by_a_step(context) && is_stuck {
             let message = format!(
                 "A step changed the weights by {:.0}% of their size, and the run is stuck with \
                  little learned.",
@@ -238,6 +254,27 @@ impl OscillatingLoss {
             (message, start)
         })
     }
+}
+
+/// Returns true if the loss of a few blocks in a row was far above the first ones. Losses of tiny
+/// batches do that by chance.
+fn has_jumped(context: &Context<'_>) -> bool {
+    let losses = shape::losses(context);
+    let Some((first, rest)) = losses.split_at_checked(JUMP_BLOCKS) else { return false };
+    let start = first.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut means = rest.windows(JUMP_BLOCKS).map(|part| part.iter().sum::<f64>());
+    context.facts.batch_size.is_none_or(|size| size >= SMALL_BATCH)
+        && start > 0.0
+        && means.any(|sum| sum > JUMP * start * JUMP_BLOCKS as f64)
+}
+
+/// Returns true if the mean loss of a few blocks has not reached a new low for a while.
+fn stagnates(context: &Context<'_>) -> bool {
+    let (patience, window) = STAGNATION;
+    let losses = shape::losses(context);
+    let means = losses.windows(window).map(|part| part.iter().sum::<f64>() / window as f64);
+    let lowest = means.enumerate().reduce(|low, new| if new.1 < low.1 { new } else { low });
+    lowest.is_some_and(|(at, _)| at + window + patience <= losses.len())
 }
 
 /// The share of blocks that end a large swing of the skill.
@@ -405,6 +442,29 @@ mod tests {
         let found = course.run(OscillatingLoss).unwrap();
         assert!(found.message.contains("40%"), "{}", found.message);
         assert_eq!(found.since, 5);
+    }
+
+    #[test]
+    fn a_loss_that_falls_after_a_large_step_is_not_torn() {
+        let found = |loss: fn(f64) -> f64| {
+            let mut course = Course::new(Facts { chance: None, baseline_loss: None, ..facts() });
+            course.change(move |step, seen| {
+                (seen.loss, seen.metric) = (loss(step as f64), None);
+                let update = if step == 1 { 0.14 } else { 0.01 };
+                seen.layers.iter_mut().for_each(|layer| layer.update_ratio = Some(update));
+            });
+            course.run(OscillatingLoss)
+        };
+        assert_eq!(found(|step| 4.0 - 0.002 * step + 0.01 * (step % 3.0)), None);
+        let torn = found(|step| 4.0 + 0.01 * (step % 3.0)).unwrap();
+        assert!(torn.message.contains("14%"), "{}", torn.message);
+    }
+
+    #[test]
+    fn a_loss_around_zero_does_not_swing() {
+        let losses = |step: u64| if step.is_multiple_of(2) { 0.3 } else { -0.4 };
+        assert_eq!(logged(losses), None);
+        assert_eq!(logged(|step| if step == 1 { -0.5 } else { losses(2 * step) }), None);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::measure::Measure;
 /// - A network may stay at chance for half of the training and then learn all at once (parity does).
 ///   As long as its steps are of a sound size that is waiting, not failing. Only when all steps are
 ///   done and nothing was learned is it said that it was too slow.
+/// - If the number of steps is unknown, a learning rate that has decayed may be that of the last ones.
+///   There the steps are compared at the highest rate.
 /// - In a log, the best constant prediction is unknown and the first loss is not one. There a run is
 ///   slow if its loss ends within 5% of its start (2% for less than ten values) or stands still above
 ///   half of it, and neither the validation loss nor a metric improved.
@@ -69,8 +71,13 @@ impl Detector for SlowConvergence {
         let weighted = conditions::weighted(context);
         let mut fastest = 0.0_f64;
         for layers in curve.layers().rev().take(needed) {
+            // Weights that do not change at all are a problem of their own.
             let ratios = weighted.iter().filter_map(|&i| layers.get(i)?.update_ratio);
-            fastest = fastest.max(crate::curve::median(ratios)?);
+            fastest = fastest.max(crate::curve::median(ratios.filter(|ratio| *ratio > 0.0))?);
+        }
+        if progress.is_none() {
+            // A rate that has decayed may be that of the last steps: compare at the highest.
+            fastest /= curve.learning_rate_fraction().max(f64::MIN_POSITIVE);
         }
         let skill = curve.recent_skill(needed)?;
         // Extrapolates to the last step; without a known one, to twice the steps so far.

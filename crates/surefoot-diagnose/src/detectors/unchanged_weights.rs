@@ -7,7 +7,9 @@ use crate::measure::Measure;
 
 /// Weights that are meant to learn stay exactly as they are for several blocks: a layer that is cut
 /// off from the loss, or an optimizer that does nothing. A gradient that is too small to change a
-/// weight in single precision is a vanishing gradient, and not reported here.
+/// weight in single precision is a vanishing gradient, and not reported here. A batch contains some
+/// rows of an embedding only, so an embedding counts as unchanged if it has no gradient either, as one
+/// that was left out of the optimizer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnchangedWeights;
 
@@ -33,7 +35,21 @@ impl Detector for UnchangedWeights {
                 layer.update_ratio == Some(0.0) && !layer.gradient.is_some_and(vanishes)
             })
         };
-        let layers: Vec<usize> = conditions::weighted(context).into_iter().filter(still).collect();
+        let infos = &context.facts.layers;
+        let mut blocks = context.curve.layers().rev().take(needed);
+        let has_gradients = blocks.all(|layers| layers.iter().any(|it| it.gradient.is_some()));
+        let is_left_out = |i: &usize| {
+            let mut blocks = context.curve.layers().rev().take(needed);
+            has_gradients && blocks.all(|layers| layers[*i].gradient.is_none())
+        };
+        let embeddings = (0..infos.len()).filter(|&i| {
+            let info = &infos[i];
+            info.kind.is_embedding() && info.parameters > 0 && !info.frozen && is_left_out(&i)
+        });
+        let mut layers = conditions::weighted(context);
+        layers.extend(embeddings);
+        layers.retain(still);
+        layers.sort_unstable();
         if layers.is_empty() {
             return None;
         }
@@ -57,6 +73,7 @@ impl Detector for UnchangedWeights {
 mod tests {
     use super::super::fixture::{Course, facts};
     use super::*;
+    use crate::layer::LayerKind;
 
     #[test]
     fn a_layer_that_stands_still_is_found() {
@@ -64,6 +81,22 @@ mod tests {
         course.change(|_, seen| seen.layers[2].update_ratio = Some(0.0));
         assert_eq!(course.run(UnchangedWeights).unwrap().layers, ["dense_3"]);
         assert_eq!(Course::new(facts()).skill(|_| 0.5).run(UnchangedWeights), None);
+    }
+
+    #[test]
+    fn an_embedding_is_unchanged_only_without_a_gradient() {
+        let found = |has_gradient: bool| {
+            let mut facts = facts();
+            facts.layers[0].kind = LayerKind::Embedding;
+            let mut course = Course::new(facts).skill(|_| 0.5);
+            course.change(move |_, seen| {
+                seen.layers[0].update_ratio = Some(0.0);
+                seen.layers[0].gradient = seen.layers[1].gradient.filter(|_| has_gradient);
+            });
+            course.run(UnchangedWeights).map(|finding| finding.layers)
+        };
+        assert_eq!(found(false), Some(vec!["dense_1".to_owned()]));
+        assert_eq!(found(true), None);
     }
 
     #[test]

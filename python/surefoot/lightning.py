@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from surefoot.finding import Finding
-from surefoot.session import OnFinding, check_on_finding, guarded
+from surefoot.session import OnFinding, check_options, guarded
 from surefoot.torch.watch import Watch as TorchWatch
 
 # Lightning has two packages whose classes differ; the program uses the one that it has imported.
@@ -52,7 +52,7 @@ class Watch(Callback):
         thresholds: dict[str, object] | None = None,
     ) -> None:
         super().__init__()
-        check_on_finding(on_finding)
+        check_options(on_finding, thresholds)
         self._options: dict[str, Any] = {
             "runs": runs,
             "name": name,

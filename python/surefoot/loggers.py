@@ -22,8 +22,8 @@ def forward(finding: Finding, writer: Any = None) -> None:
     try:
         if writer is not None:
             writer.add_text(tag, text, finding.step)
-        if wandb is not None and getattr(wandb, "run", None) is not None:
-            wandb.alert(title=f"surefoot: {finding.problem}", text=text)
+        if (active := getattr(wandb, "run", None)) is not None:
+            active.alert(title=f"surefoot: {finding.problem}", text=text)
         if mlflow is not None and mlflow.active_run() is not None:
             mlflow.set_tag(tag.replace("/", "."), text[:5000])
     except Exception as error:  # noqa: BLE001 - the logger is not ours

@@ -98,4 +98,4 @@ class ObserveSchedule:
 
 def _power_of_two(number: float) -> int:
     """The largest power of two up to ``number``, and at least 1."""
-    return 2 ** int(math.log2(max(number, 1.0)))
+    return 1 << int(math.log2(max(number, 1.0)))

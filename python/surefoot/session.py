@@ -117,7 +117,7 @@ class Session:
         every: int = 1,
         refine: Callable[[Finding], Finding] | None = None,
     ) -> None:
-        check_on_finding(on_finding)
+        check_options(on_finding, thresholds)
         script = Path("notebook" if "ipykernel" in sys.modules else sys.argv[0] or "notebook")
         program = {
             "script": str(script),
@@ -127,7 +127,7 @@ class Session:
         }
         self.core = _core.Run(
             json.dumps(facts),
-            thresholds=[(key, str(value)) for key, value in (thresholds or {}).items()],
+            thresholds=_pairs(thresholds),
             runs=runs,
             name=name or script.stem or "run",
             program=json.dumps(program),
@@ -243,9 +243,16 @@ class Session:
             raise TrainingProblem(problem)
 
 
-def check_on_finding(on_finding: OnFinding) -> None:
-    """Raises an error for an unknown value of ``on_finding``."""
+def check_options(on_finding: OnFinding, thresholds: Mapping[str, object] | None) -> None:
+    """Raises an error for an unknown value of ``on_finding`` and for wrong ``thresholds``."""
     if not callable(on_finding) and on_finding not in ("warn", "raise", "ignore"):
         raise ValueError(
             f"on_finding must be 'warn', 'raise', 'ignore' or a function, not {on_finding!r}"
         )
+    if thresholds is not None and not isinstance(thresholds, Mapping):
+        raise TypeError(f"thresholds must be a dictionary, not {type(thresholds).__name__}")
+    _core.check_thresholds(_pairs(thresholds))
+
+
+def _pairs(thresholds: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    return [(str(key), str(value)) for key, value in (thresholds or {}).items()]

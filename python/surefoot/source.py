@@ -149,14 +149,20 @@ class Source:
             return None
         return text
 
+    @property
+    def name(self) -> str:
+        """The file, relative to the working directory if it is below it."""
+        name = self.filename
+        if os.path.isabs(name) and Path(name).is_relative_to(Path.cwd()):
+            name = str(Path(name).relative_to(Path.cwd()))
+        return name
+
     def diff(self) -> str | None:
         """Returns the edits as a unified diff, or None if there are none."""
         new = self.patched()
         if new is None or new == self.text:
             return None
-        name = self.filename
-        if os.path.isabs(name) and Path(name).is_relative_to(Path.cwd()):
-            name = str(Path(name).relative_to(Path.cwd()))
+        name = self.name
         before, after = self.text.splitlines(keepends=True), new.splitlines(keepends=True)
         lines = []
         for line in difflib.unified_diff(before, after, name, name):

@@ -12,7 +12,7 @@ from torch import nn
 from transformers import TrainerCallback
 
 from surefoot.finding import Finding
-from surefoot.session import OnFinding, check_on_finding
+from surefoot.session import OnFinding, check_options
 from surefoot.torch.watch import Watch as TorchWatch
 
 
@@ -45,7 +45,7 @@ class Watch(TrainerCallback):
         thresholds: dict[str, object] | None = None,
         writer: Any = None,
     ) -> None:
-        check_on_finding(on_finding)
+        check_options(on_finding, thresholds)
         self._options: dict[str, Any] = {
             "runs": runs,
             "name": name,

@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use super::repair::{has_ended_well, remedies, repair};
     #[pymodule_export]
-    use super::run::Run;
+    use super::run::{Run, check_thresholds};
     #[pymodule_export]
     use super::script::{Recorder, digests, key};
     #[pymodule_export]

@@ -11,14 +11,41 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use surefoot_diagnose::{
-    Activation, Diagnosis, Evaluation, Facts, LayerObservation, Observation, Severity, Split,
-    Summary, Thresholds,
+    Activation, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation, Problem,
+    Severity, Split, Summary, Thresholds,
 };
 use surefoot_record::{
     Environment, Event, Header, Recorder, RunSummary, StateDigest, Status, WatchedRun,
 };
 use surefoot_repair::Standing;
 use surefoot_stats::{Moments, merge_tree};
+
+/// Raises a `ValueError` if `thresholds` has an unknown key, a value that does not fit, or an unknown
+/// problem to switch off.
+#[pyfunction]
+pub(crate) fn check_thresholds(thresholds: Vec<(String, String)>) -> PyResult<()> {
+    limits(&thresholds).map(|_| ())
+}
+
+fn limits(thresholds: &[(String, String)]) -> PyResult<Thresholds> {
+    // Keys have no prefix in Python.
+    let invalid = |error: String| {
+        PyValueError::new_err(format!("thresholds: {}", error.replace("diagnose.", "")))
+    };
+    let mut limits = Thresholds::default();
+    for (key, value) in thresholds {
+        limits.set(key, value).map_err(invalid)?;
+    }
+    let known: Vec<Problem> = limits.rules.detectors().iter().map(|it| it.problem()).collect();
+    match limits.off.iter().find(|problem| !known.contains(problem)) {
+        None => Ok(limits),
+        Some(problem) => {
+            let ids: Vec<&str> = known.iter().map(Problem::id).collect();
+            let ids = ids.join(", ");
+            Err(invalid(format!("unknown problem `{problem}` in `off`; known problems: {ids}")))
+        }
+    }
+}
 
 /// Diagnoses and records a training loop in Python.
 ///
@@ -98,10 +125,7 @@ impl Run {
     ) -> PyResult<Self> {
         catch(|| {
             let facts: Facts = serde_json::from_str(facts).map_err(error)?;
-            let mut limits = Thresholds::default();
-            for (key, value) in &thresholds {
-                limits.set(key, value).map_err(PyValueError::new_err)?;
-            }
+            let limits = limits(&thresholds)?;
             let environment = Environment { libraries, device, ..Environment::detect() };
             let header =
                 Header { facts: facts.clone(), observe_every, environment, ..Header::default() };
@@ -396,6 +420,15 @@ impl Run {
             let evaluation = Evaluation { step, epoch, split, loss, metric };
             self.run().evaluate(&evaluation).map_err(error)?;
             Ok(self.count())
+        })
+    }
+
+    /// Adds a warning about the program itself, which observations do not show.
+    fn warn(&mut self, problem: String, message: String) -> PyResult<()> {
+        catch(|| {
+            self.deliver()?;
+            let finding = Finding::new(Problem::from(problem), self.steps, message).warning();
+            self.run().add(finding).map_err(error)
         })
     }
 

@@ -21,7 +21,7 @@ from surefoot.finding import Finding
 from surefoot.keras.facts import Layer, facts_of
 from surefoot.keras.probe import Probe
 from surefoot.schedule import ObserveSchedule
-from surefoot.session import Guarded, OnFinding, Session, check_on_finding, guarded
+from surefoot.session import Guarded, OnFinding, Session, check_options, guarded
 
 _FORMATS = ("float16", "float32", "float64")
 
@@ -55,7 +55,7 @@ class Watch(keras.callbacks.Callback, Guarded):
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        check_on_finding(on_finding)
+        check_options(on_finding, thresholds)
         self._every = every
         self._options: dict[str, Any] = {
             "runs": runs,

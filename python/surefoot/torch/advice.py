@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import sys
 from typing import Any, Callable, Mapping
 
 from torch import nn
 
+from surefoot.finding import Finding
 from surefoot.source import Source, last_name
 
 from .activations import OVER_CLASSES, class_name, function_name, name_of_module
@@ -26,12 +28,22 @@ class _Unknown(Exception):
     """The place of a change, or the text for it, is not known for certain."""
 
 
-def actions_for(problem: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+#: Problems whose cause is where the optimizer is created.
+_OF_OPTIMIZER = ("unchanged_weights", "oscillating_loss", "diverging_loss", "update_ratio", "slow_convergence", "improper_warmup", "collapse")
+
+#: Usual change of the weights by a step, relative to their size.
+_USUAL_UPDATE = 1e-3
+
+
+def actions_for(
+    problem: str, facts: Mapping[str, Any], evidence: Mapping[str, float] | None = None
+) -> list[dict[str, Any]]:
     """Returns the actions that a problem is answered with in advice, none if nothing is certain.
 
     Args:
         problem: Id of the problem.
         facts: Facts of the run, as :meth:`Discovery.facts` returns them.
+        evidence: Measurements of the finding.
 
     Example:
         >>> actions_for("exploding_gradient", {"layers": []})
@@ -42,13 +54,34 @@ def actions_for(problem: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [{"action": "swap_activation", "activation": "selu"}]
     if problem == "dying_relu" and "relu" in hidden:
         return [{"action": "swap_activation", "activation": "leaky_relu"}]
-    if problem in ("exploding_gradient", "loss_spike"):
+    rate = _better_rate(problem, facts.get("learning_rate"), evidence or {})
+    if rate is not None:
+        return [{"action": "set_learning_rate", "rate": rate}]
+    if problem == "uncleared_gradients":
+        return [{"action": "clear_gradients"}]
+    if problem in ("exploding_gradient", "loss_spike", "gradient_spike"):
         return [{"action": "clip_gradient", "norm": 1.0}]
     if problem == "improper_output_activation" and facts.get("from_logits"):
         return [{"action": "set_output_activation", "activation": "linear"}]
     if problem == "improper_output_activation" and facts.get("loss") == "binary_crossentropy":
         return [{"action": "swap_loss", "loss": "binary_crossentropy", "from_logits": True}]
     return []
+
+
+def _better_rate(problem: str, rate: float | None, evidence: Mapping[str, float]) -> float | None:
+    """A learning rate that suits better, rounded to one digit; None if the problem is another one."""
+    if not rate:
+        return None
+    update = evidence.get("update_ratio", 0.0)
+    # Batch normalization over a few samples swings at any rate.
+    is_too_high = problem in ("diverging_loss", "update_ratio") or (
+        problem == "oscillating_loss" and evidence.get("batch_size", math.inf) > 4
+    )
+    if is_too_high:
+        return float(f"{rate / 10:.0e}")
+    if problem == "slow_convergence" and 0 < update < _USUAL_UPDATE:
+        return float(f"{rate * min(_USUAL_UPDATE / update, 1000):.0e}")
+    return None
 
 
 class Advisor:
@@ -82,6 +115,21 @@ class Advisor:
         known = [text for text in diffs if text is not None]
         return "".join(known) if known and len(known) == len(diffs) else None
 
+    def advice(self, finding: Finding, facts: Mapping[str, Any]) -> str:
+        """Returns a diff for a finding. Where there is none, it returns the general advice, with the line that creates the
+        optimizer if the cause is there."""
+        actions = actions_for(finding.problem, facts, finding.evidence)
+        diff = self.diff(*actions) if actions else None
+        if diff is not None:
+            return diff
+        if finding.problem not in _OF_OPTIMIZER:
+            return finding.advice
+        try:
+            source, call = self._optimizer_call()
+        except (_Unknown, OSError):
+            return finding.advice
+        return f"{finding.advice}\n{source.name}:{call.lineno}: {source.text_of(call)}"
+
     def patched(self) -> dict[str, str]:
         """Returns the files that the last diff changes, by name, as they are afterwards."""
         texts = {name: source.patched() for name, source in self._sources.items() if source.edits}
@@ -96,6 +144,7 @@ class Advisor:
             "set_learning_rate": self._set_learning_rate,
             "swap_optimizer": self._swap_optimizer,
             "clip_gradient": self._clip_gradient,
+            "clear_gradients": self._clear_gradients,
             "set_batch_size": self._set_batch_size,
             "swap_loss": self._swap_loss,
         }
@@ -309,6 +358,17 @@ class Advisor:
                 lines.insert(0, f"{source.text_of(call.func.value)}.unscale_({optimizer})")
             if not source.insert_before(statement, lines):
                 raise _Unknown
+
+    def _clear_gradients(self) -> None:
+        source, node = self._optimizer_call()
+        parent = source.parents.get(node)
+        passes = [call for call in source.calls() if last_name(call) == "backward"]
+        if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or len(passes) != 1:
+            raise _Unknown
+        statement = source.parents.get(passes[0])
+        line = f"{source.text_of(parent.targets[0])}.zero_grad()"
+        if not isinstance(statement, ast.Expr) or not source.insert_before(statement, [line]):
+            raise _Unknown
 
     def _set_batch_size(self, size: int) -> None:
         source = self._source(self._script)

@@ -13,9 +13,6 @@ from torch import Tensor
 
 from surefoot.session import Session
 
-FORMATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
-"""Number formats whose statistics are taken."""
-
 COPY_EVERY = 8
 """Steps whose results are copied together, so that a step that is not observed launches nothing."""
 

@@ -175,6 +175,11 @@ class Discovery:
         return self._trace.calls if self._trace is not None else []
 
     @property
+    def attentions(self) -> dict[nn.Module, str]:
+        """Modules that compute an attention, with their names."""
+        return self._trace.attentions if self._trace is not None else {}
+
+    @property
     def output_layers(self) -> list[Layer]:
         """Layers that the outputs of the model come from, where this is known."""
         return self._trace.output_layers if self._trace is not None else []

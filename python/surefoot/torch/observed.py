@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from .activations import make_module, name_of_module
 from .discover import Discovery
+from .first_nonfinite import NonFinite
 from .layers import CONVOLUTIONS, Layer, is_norm
+from .tensors import local
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,28 @@ def observed_layers(discovery: Discovery) -> list[ObservedLayer]:
             )
         )
     return found
+
+
+def last_nonfinite_gradient(layers: Sequence[ObservedLayer]) -> NonFinite | None:
+    """The last layer whose gradient has NaN or infinities: where the backward pass met them first."""
+    for layer in reversed(layers):
+        for parameter in layer.parameters:
+            gradient = None if parameter.grad is None else local(parameter.grad)
+            if gradient is not None and not bool(torch.isfinite(gradient).all()):
+                nan, inf = int(gradient.isnan().sum()), int(gradient.isinf().sum())
+                return NonFinite(layer.name, "backward", nan, inf)
+    return None
+
+
+def name_unchanged(
+    names: Sequence[str], layers: Sequence[ObservedLayer], optimizers: Sequence[torch.optim.Optimizer]
+) -> str:
+    """A message with the layers that do not change; only those that no optimizer has, if there are such."""
+    trained = {id(it) for optimizer in optimizers for group in optimizer.param_groups for it in group["params"]}
+    has_none = {it.name: not any(id(parameter) in trained for parameter in it.parameters) for it in layers}
+    left_out = [it for it in names if has_none.get(it)] if optimizers else []
+    listed = ", ".join(f"`{it}`" for it in left_out or names)
+    return f"The weights of {listed} do not change at all." + (" They are not in the optimizer." if left_out else "")
 
 
 def _rows_are_units(layer: Layer, parameters: list[nn.Parameter]) -> bool:

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+FORMATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+"""Number formats whose statistics are taken."""
+
 _PLAIN = (Tensor, nn.Parameter)
 _FORMAT_NAMES: dict[torch.dtype, str] = {}
 
@@ -24,6 +27,11 @@ def dense(tensor: Tensor) -> Tensor:
     ):
         return tensor
     return tensor.contiguous()
+
+
+def is_measurable(tensor: Tensor) -> bool:
+    """True for a dense tensor of a number format whose statistics are taken."""
+    return tensor.dtype in FORMATS and tensor.layout is torch.strided
 
 
 def address(parameter: Tensor) -> int:

@@ -113,6 +113,7 @@ _LINEAR = _members(
     "multi_head_attention_forward"
 )
 _ARITHMETIC = _ADDITIONS | _PRODUCTS
+_ATTENTIONS = _members("scaled_dot_product_attention multi_head_attention_forward", F)
 _WEIGHTS: dict[Callable[..., Any], str] = {}
 for _name, _kind in (
     ("linear", "dense"),
@@ -163,6 +164,8 @@ class ForwardTrace(TorchFunctionMode):
         self.layers = list(layers)
         self.executed: list[Layer] = []
         self.calls: list[ActivationCall] = []
+        #: Modules that compute an attention, in execution order, with their names.
+        self.attentions: dict[nn.Module, str] = {}
         #: Layers that the outputs of the model come from.
         self.output_layers: list[Layer] = []
         self.loss: LossCall | None = None
@@ -280,6 +283,9 @@ class ForwardTrace(TorchFunctionMode):
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if func in _IGNORED or not _is_float(result):
             return
+        if func in _ATTENTIONS:
+            module = self._stack[-1] if self._stack else self._model
+            self.attentions[module] = self._paths.get(id(module), "")
         tensors = list(tensors_in((args, kwargs)))
         owners = [self._weights.get(tensor) for tensor in tensors]
         for owner in owners:

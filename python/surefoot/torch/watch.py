@@ -22,16 +22,26 @@ from torch import Tensor, nn
 
 from surefoot.finding import Finding, TrainingProblem
 from surefoot.schedule import ObserveSchedule
-from surefoot.session import Guarded, OnFinding, Session, check_on_finding, guarded
+from surefoot.session import Guarded, OnFinding, Session, check_options, guarded
+from surefoot.torch import attention
 from surefoot.torch import device as on_device
-from surefoot.torch.advice import Advisor, actions_for
+from surefoot.torch.advice import Advisor
+from surefoot.torch.attention import AttentionSpy
 from surefoot.torch.batch import save_batch
 from surefoot.torch.discover import Discovery
 from surefoot.torch.first_nonfinite import NonFinite, first_nonfinite
 from surefoot.torch.hooks import Hook
-from surefoot.torch.observed import ObservedLayer, observed_layers
+from surefoot.torch.observed import ObservedLayer, last_nonfinite_gradient, name_unchanged, observed_layers
 from surefoot.torch.scaler import ScalerHook
-from surefoot.torch.tensors import address, dense, first_tensor, format_of, local
+from surefoot.torch.tensors import address, dense, first_tensor, format_of, is_measurable, local
+
+
+UNCLEARED = 5
+"""Observed steps in a row with gradients of the step before that show a loop without ``zero_grad``."""
+
+
+LARGEST_SPARSE = 2**22
+"""Values of the largest sparse gradient that is observed, as a dense one."""
 
 
 class Watch(Guarded):
@@ -52,7 +62,7 @@ class Watch(Guarded):
         writer: Any = None,
         facts: dict[str, Any] | None = None,
     ) -> None:
-        check_on_finding(on_finding)
+        check_options(on_finding, thresholds)
         self._models = [model] if isinstance(model, nn.Module) else list(model)
         self._optimizers = _as_list(optimizer)
         self._options: dict[str, Any] = {
@@ -76,12 +86,17 @@ class Watch(Guarded):
         self._schedule = ObserveSchedule(every, (epochs or 0) * (steps_per_epoch or 0))
         self._observing = True
         self._has_gradients = False
+        self._has_sample = False
+        self._has_incoming = False
+        self._uncleared = 0
+        """Observed steps in a row whose gradients were added to those of the step before."""
         self._probe: nn.Parameter | None = None
         self._quick: Any = None
         """Method of the core that takes steps while none is observed."""
         self._steps = 0
         self._probe_norm: float | None = None
         self._place: NonFinite | None = None
+        self._attention: AttentionSpy | None = None
         self._advisor: Advisor | None = None
         self._known: dict[str, Any] = {}
         self._scaler = ScalerHook()
@@ -103,8 +118,9 @@ class Watch(Guarded):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        is_exit = isinstance(error, SystemExit) and not error.code
         try:
-            self.finish(completed=kind is None)
+            self.finish(completed=kind is None or is_exit)
         except TrainingProblem:
             # The loop has already raised an error; do not hide it.
             if kind is None:
@@ -144,6 +160,8 @@ class Watch(Guarded):
         self._observing_handles.clear()
         for discovery in self._discoveries:
             discovery.close()
+        if self._attention is not None:
+            self._attention.detach()
         self._scaler.detach()
 
     @guarded
@@ -159,7 +177,7 @@ class Watch(Guarded):
                 if not isinstance(parameter, Tensor):
                     continue
                 tensor = local(parameter).detach().cpu().contiguous()
-                if tensor.dtype in on_device.FORMATS:
+                if is_measurable(tensor):
                     tensors.append(tensor)  # keeps the memory alive
                     weights.append((prefix + name, tensor.data_ptr(), tensor.numel(), format_of(tensor)))
         self._session.finish(completed=completed, weights=weights)
@@ -263,6 +281,13 @@ class Watch(Guarded):
         self._queue.put(losses, value, epoch, rate)
         self._steps += 1
         self._queue.deliver(session, wait=False)
+        if self._observing and self._uncleared == UNCLEARED:
+            self._uncleared += 1  # It is said once.
+            session.core.warn(
+                "uncleared_gradients",
+                "Each step adds its gradient to those of all steps before: the loop does not call `zero_grad()`.",
+            )
+            session.report_new()
         self._plan_next(session, begun)
 
     @guarded
@@ -289,6 +314,7 @@ class Watch(Guarded):
         several = len(self._models) > 1
         facts: dict[str, Any] = {}
         layers: list[dict[str, Any]] = []
+        attentions: dict[nn.Module, int] = {}
         for index, discovery in enumerate(self._discoveries):
             discovery.close()
             known = discovery.facts()
@@ -297,6 +323,13 @@ class Watch(Guarded):
             for layer, info in zip(observed, known["layers"], strict=True):
                 layers.append(dict(info, name=f"{index}.{layer.name}" if several else layer.name))
             facts = {} if several else known
+            for module, path in discovery.attentions.items() if layers else ():
+                # Their logits are observed like the output of a layer; the last layer is the output layer.
+                name = f"{index}.{path} (attention)" if several else f"{path} (attention)"
+                attentions[module] = len(layers) - 1
+                self._layers.insert(-1, ObservedLayer(name, None, [], False, None, None))
+                layers.insert(-1, {"name": name, "kind": "attention_logits", "activation": None})
+        self._attention = AttentionSpy(attentions, self._observe_attention)
         facts["layers"] = layers
         facts |= {key: value for key, value in self._lengths.items() if value}
         facts |= self._facts
@@ -355,7 +388,7 @@ class Watch(Guarded):
     def _observe_input(self) -> None:
         args = self._batch[0] if self._batch is not None else ()
         tensor = next((it for it in args if isinstance(it, Tensor)), None)
-        if tensor is not None and tensor.dtype in on_device.FORMATS:
+        if tensor is not None and is_measurable(tensor):
             self._observe("input", 0, tensor, None)
 
     def _choose_probe(self) -> None:
@@ -363,6 +396,17 @@ class Watch(Guarded):
         trainable = [i for i, it in enumerate(self._parameters) if it.requires_grad and it.is_leaf]
         if trainable and self._device.type == "cpu":
             self._probe = self._parameters[min(reversed(trainable), key=lambda i: self._parameters[i].numel())]
+
+    @guarded
+    def _note_incoming(self, gradient: Tensor) -> None:
+        """Compares the gradient of the first batch after an update with what it is added to."""
+        probe = self._probe
+        if probe is None or self._has_incoming:
+            return
+        self._has_incoming = True
+        before = probe.grad
+        is_left = before is not None and not before.is_sparse and bool(before.any())
+        self._uncleared = self._uncleared + 1 if is_left else 0
 
     @guarded
     def _note_probe(self, parameter: Tensor) -> None:
@@ -389,8 +433,12 @@ class Watch(Guarded):
         self._schedule.spent(begun)
 
     def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if self._quick is None or not self._session.core.quick_update():  # type: ignore[union-attr]
-            self._begin_update(optimizer, args, kwargs)
+        try:
+            if self._quick is not None and self._session is not None and self._session.core.quick_update():
+                return
+        except Exception as error:  # noqa: BLE001 - must not end the training
+            return self.switch_off(error)
+        self._begin_update(optimizer, args, kwargs)
 
     @guarded
     def _begin_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
@@ -411,7 +459,11 @@ class Watch(Guarded):
             self._observe_gradients(i for i, it in enumerate(self._parameters) if id(it) in mine)
 
     def _sample_weights(self) -> None:
+        """Samples the weights before the first update of a step: with several optimizers, each makes one."""
         assert self._session is not None
+        if self._has_sample:
+            return
+        self._has_sample = True
         if self._device.type == "cpu":
             self._session.core.before_update([address(it) for it in self._parameters])
         else:
@@ -435,13 +487,7 @@ class Watch(Guarded):
             found = first_nonfinite(self._models[0], args, keywords=kwargs)
             if found is not None:
                 return found
-        for layer in reversed(self._layers):
-            for parameter in layer.parameters:
-                gradient = None if parameter.grad is None else local(parameter.grad)
-                if gradient is not None and not bool(torch.isfinite(gradient).all()):
-                    nan, inf = int(gradient.isnan().sum()), int(gradient.isinf().sum())
-                    return NonFinite(layer.name, "backward", nan, inf)
-        return None
+        return last_nonfinite_gradient(self._layers)
 
     def _refine(self, finding: Finding) -> Finding:
         """Adds the first layer with NaN and the saved batch to the message, or a diff of the program as advice."""
@@ -454,10 +500,10 @@ class Watch(Guarded):
                 message += f" The batch is saved as {path.name} in the run directory." if path else ""
             layers = [place.layer] if place and place.phase in ("forward", "backward") else finding.layers
             return replace(finding, message=message, layers=layers)
+        if finding.problem == "unchanged_weights":
+            finding = replace(finding, message=name_unchanged(finding.layers, self._layers, self._optimizers))
         if self._advisor is not None:
-            actions = actions_for(finding.problem, self._known)
-            diff = self._advisor.diff(*actions) if actions else None
-            return replace(finding, advice=diff) if diff else finding
+            return replace(finding, advice=self._advisor.advice(finding, self._known))
         return finding
 
     def _observe_gradients(self, indices: Iterable[int]) -> None:
@@ -465,7 +511,9 @@ class Watch(Guarded):
         gradients: list[Tensor | None] = [None] * len(self._parameters)
         for index in indices:
             gradient = self._parameters[index].grad
-            if gradient is not None and not gradient.is_sparse:
+            if gradient is not None and gradient.is_sparse:
+                gradient = gradient.to_dense() if gradient.numel() <= LARGEST_SPARSE else None
+            if gradient is not None:
                 gradients[index] = dense(local(gradient))
         scale = self._scaler.scale
         before, self._probe_norm = self._probe_norm, None
@@ -516,10 +564,23 @@ class Watch(Guarded):
         else:
             self._session.core.output(layer, tensor.data_ptr(), tensor.numel(), format_of(tensor))
 
+    @guarded
+    def _observe_attention(self, index: int, query: Tensor, key: Tensor, scale: float | None) -> None:
+        if index not in self._seen_outputs and is_measurable(query):
+            begun = time.perf_counter()
+            self._seen_outputs.add(index)
+            self._observe("output", index, attention.logits(query, key, scale), None)
+            self._schedule.spent(begun)
+
     def _arm(self) -> None:
         """Attaches the hooks that only an observed step needs."""
+        if self._attention is not None:
+            self._attention.attach()
         if self._probe is not None:
             self._observing_handles.append(self._probe.register_post_accumulate_grad_hook(self._note_probe))
+            # The gradients of one of several optimizers may wait for its turn.
+            if self._uncleared < UNCLEARED and len(self._optimizers) == 1:
+                self._observing_handles.append(self._probe.register_hook(self._note_incoming))
         for optimizer in self._optimizers:
             self._observing_handles.append(optimizer.register_step_post_hook(self._leave_update))
         for index, layer in enumerate(self._layers):
@@ -532,6 +593,8 @@ class Watch(Guarded):
             handle.remove()
         self._observing_handles.clear()
         self._seen_outputs.clear()
+        if self._attention is not None:
+            self._attention.detach()
 
     def _output_hook(self, index: int, layer: ObservedLayer) -> Any:
         def observe(module: nn.Module, args: Any, output: Any) -> None:
@@ -539,7 +602,7 @@ class Watch(Guarded):
             if module is not layer.output_module or index in self._seen_outputs or not torch.is_grad_enabled() or self._is_off:
                 return
             tensor = output if isinstance(output, Tensor) else first_tensor(output)
-            if tensor is None or tensor.dtype not in on_device.FORMATS or tensor.numel() == 0:
+            if tensor is None or not is_measurable(tensor) or tensor.numel() == 0:
                 return
             begun = time.perf_counter()
             self._seen_outputs.add(index)
@@ -562,7 +625,7 @@ class Watch(Guarded):
         self._observing = will_observe
         self._quick = None
         if will_observe:
-            self._has_gradients = False
+            self._has_gradients = self._has_sample = self._has_incoming = False
             self._seen_outputs.clear()
             if not self._observing_handles:
                 self._arm()

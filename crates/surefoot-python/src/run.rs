@@ -426,7 +426,7 @@ impl Run {
     /// Adds a warning about the program itself, which observations do not show.
     fn warn(&mut self, problem: String, message: String) -> PyResult<()> {
         catch(|| {
-            self.deliver()?;
+            self.process_waiting()?;
             let finding = Finding::new(Problem::from(problem), self.steps, message).warning();
             self.run().add(finding).map_err(error)
         })

@@ -3,6 +3,7 @@
 //! * A [`Space`] has the parameters of a search; a [`Point`] in it is what a trial runs with.
 //! * A [`Sampler`] suggests the next point. It is a pure function of the space, the seed, the trial
 //!   number and the [`History`], so a search can be replayed.
+//! * A [`Scheduler`] chooses which trial runs next: a new one, or a paused one.
 //! * A [`Pruner`] ends trials that are not worth continuing, with a reason.
 //! * A [`Storage`] keeps studies for any number of workers on any number of machines.
 //! * A [`Worker`](worker::Worker) runs the trials of a study with an [`Objective`].
@@ -19,7 +20,7 @@
 //!     for epoch in 1..=10 {
 //!         value = (x - 2.0).powi(2) + 1.0 / epoch as f64;
 //!         trial.report(epoch, value)?;
-//!         if trial.should_prune() {
+//!         if trial.should_stop() {
 //!             break;
 //!         }
 //!     }
@@ -43,6 +44,8 @@ mod optimize;
 pub mod pruner;
 mod registry;
 pub mod sampler;
+pub mod scheduler;
+mod scheduling;
 pub mod simulate;
 pub mod space;
 pub mod storage;
@@ -58,6 +61,7 @@ pub use optimize::{OpenStudy, StudyBuilder, create_study};
 pub use pruner::{PruneReason, Pruner};
 pub use registry::{ConfigError, Configured};
 pub use sampler::Sampler;
+pub use scheduler::Scheduler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
 pub use storage::{Storage, TrialState};
 pub use study::Study;

@@ -4,6 +4,7 @@ use crate::direction::Direction;
 use crate::objective::{Objective, WorkerError};
 use crate::pruner::{Pruner, PrunerSet};
 use crate::sampler::{Sampler, Tpe};
+use crate::scheduler::{ScheduleHistory, SchedulerConfig};
 use crate::space::Space;
 use crate::storage::{
     ClaimLimits, FrozenTrial, HeartbeatThread, NewStudy, Storage, StorageError, StoredStudy,
@@ -22,8 +23,10 @@ pub fn create_study(name: &str) -> StudyBuilder {
         direction: Direction::Minimize,
         seed: 0,
         space: Space::default(),
-        sampler: Box::new(Tpe::default()),
+        sampler: None,
+        scheduler: None,
         pruners: Vec::new(),
+        dir: PathBuf::new(),
     }
 }
 
@@ -34,8 +37,10 @@ pub struct StudyBuilder {
     direction: Direction,
     seed: u64,
     space: Space,
-    sampler: Box<dyn Sampler>,
+    sampler: Option<Box<dyn Sampler>>,
+    scheduler: Option<SchedulerConfig>,
     pruners: Vec<Box<dyn Pruner>>,
+    dir: PathBuf,
 }
 
 impl StudyBuilder {
@@ -70,7 +75,22 @@ impl StudyBuilder {
     /// Sets the sampler.
     #[must_use]
     pub fn sampler(mut self, sampler: Box<dyn Sampler>) -> StudyBuilder {
-        self.sampler = sampler;
+        self.sampler = Some(sampler);
+        self
+    }
+
+    /// Sets the scheduler, which pauses trials and continues them. It suggests the points of a declared space itself,
+    /// unless there is a sampler.
+    #[must_use]
+    pub fn scheduler(mut self, scheduler: SchedulerConfig) -> StudyBuilder {
+        self.scheduler = Some(scheduler);
+        self
+    }
+
+    /// Sets the parent of the [trial directories](Trial::dir).
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> StudyBuilder {
+        self.dir = dir.into();
         self
     }
 
@@ -100,12 +120,14 @@ impl StudyBuilder {
         storage.refresh_reports(&mut view)?;
         let worker = Worker {
             name: format!("{}-{}", host(), std::process::id()),
-            sampler: self.sampler,
+            sampler_is_named: self.sampler.is_some(),
+            sampler: self.sampler.unwrap_or_else(|| Box::new(Tpe::default())),
+            scheduler: self.scheduler,
             pruners: PrunerSet::default(),
             custom_pruners: self.pruners,
             limits: ClaimLimits::default(),
             max_operations: None,
-            runs: PathBuf::new(),
+            runs: self.dir,
             stop_requested: &|| false,
             deadline: None,
             heartbeat,
@@ -131,12 +153,21 @@ pub struct OpenStudy {
 
 impl OpenStudy {
     /// Runs `trials` more trials. A trial whose closure returns an error fails; the study continues.
+    ///
+    /// With a scheduler, runs as many epochs as `trials` full trainings have, on any number of trials.
     pub fn optimize<F>(&mut self, trials: u64, objective: F) -> Result<(), WorkerError>
     where
         F: FnMut(&mut Trial<'_>) -> Result<f64, Box<dyn Error>>,
     {
         self.storage.refresh(&mut self.view)?;
-        let existing = self.view.trials().len() as u64;
+        let existing = match self.worker.scheduler {
+            None => self.view.trials().len() as u64,
+            Some(_) => {
+                let mut history = ScheduleHistory::default();
+                self.view.update_schedule(&mut history);
+                history.trainings().ceil() as u64
+            }
+        };
         self.worker.limits.max_trials = Some(existing + trials);
         let mut objective = Closure(objective);
         let result = self.worker.run(&mut self.storage, &self.study, &mut objective);
@@ -149,10 +180,12 @@ impl OpenStudy {
         self.view.trials()
     }
 
-    /// The complete trial with the best finite value.
+    /// The complete or paused trial with the best finite value.
     pub fn best_trial(&self) -> Option<&FrozenTrial> {
         let cost = |trial: &FrozenTrial| match trial.state {
-            TrialState::Complete { value } => Some(self.study.direction.cost(value)),
+            TrialState::Complete { .. } | TrialState::Paused => {
+                self.view.value(trial.number).map(|value| self.study.direction.cost(value))
+            }
             _ => None,
         };
         let complete = self.trials().iter().filter_map(|trial| Some((cost(trial)?, trial)));
@@ -186,7 +219,8 @@ mod tests {
     use super::*;
     use crate::learning_curve::LearningCurve;
     use crate::pruner::PruneReason;
-    use crate::space::Value;
+    use crate::scheduler::{Decision, Search};
+    use crate::space::{Domain, Parameter, Value};
 
     struct AboveOne;
 
@@ -214,7 +248,7 @@ mod tests {
         for step in 1..=3 {
             value = (x - 1.0).powi(2) / step as f64 + n as f64 * 0.01 + offset;
             trial.report(step, value)?;
-            if trial.should_prune() {
+            if trial.should_stop() {
                 break;
             }
         }
@@ -265,6 +299,69 @@ mod tests {
         let expected: Vec<_> = whole.trials().iter().map(|trial| trial.point.clone()).collect();
         assert_eq!(values, expected);
         assert!(matches!(values[0].as_ref().and_then(|p| p.get("x")), Some(Value::Float(_))));
+        Ok(())
+    }
+
+    /// Ten epochs that approach a level, continued from the directory of the trial.
+    fn resumed(trial: &mut Trial<'_>) -> Result<f64, Box<dyn Error>> {
+        let x = trial.suggest_float("x", -5.0, 5.0)?;
+        trial.set_steps(10);
+        let file = trial.dir().join("epoch");
+        let done = std::fs::read_to_string(&file).map_or(0, |text| text.parse().unwrap_or(0));
+        assert_eq!(done, trial.reported());
+        let mut value = f64::NAN;
+        for step in done + 1..=10 {
+            value = (x - 1.0).powi(2) + 1.0 / step as f64;
+            std::fs::create_dir_all(trial.dir())?;
+            std::fs::write(&file, step.to_string())?;
+            trial.report(step, value)?;
+            if trial.should_stop() {
+                break;
+            }
+        }
+        Ok(value)
+    }
+
+    #[test]
+    fn a_closure_pauses_and_its_decisions_can_be_repeated() -> Result<(), Box<dyn Error>> {
+        let dir = tempfile::tempdir()?;
+        let x = Parameter {
+            name: "x".to_owned(),
+            domain: Domain::Uniform(-5.0, 5.0),
+            conditions: Vec::new(),
+        };
+        let space = Space::new(vec![x])?;
+        for scheduler in SchedulerConfig::all() {
+            let runs = dir.path().join(scheduler.name());
+            let study = create_study("paused").space(space.clone()).scheduler(scheduler.clone());
+            let mut study = study.dir(runs).open()?;
+            study.optimize(8, resumed)?;
+            let paused = study.trials().iter().filter(|t| t.state == TrialState::Paused).count();
+            assert!(paused > 3, "{}: {paused}", scheduler.name());
+            assert!(study.trials().len() > 8);
+            let best = study.best_trial().and_then(|trial| study.view.value(trial.number));
+            assert!(best.is_some_and(|value| value < 2.0), "{best:?}");
+            let search = Search { space: &space, seed: 0, candidates: None, is_suggested: false };
+            for decision in study.view.decisions() {
+                let mut history = ScheduleHistory::default();
+                study.view.update_schedule_at(decision.seen, &mut history);
+                let left = decision.budget.map(|budget| budget as f64 - history.trainings());
+                history.set_left(left);
+                let again = scheduler.schedule(&search).decide(&history);
+                let until = decision.until.map_or(u64::MAX, u64::from);
+                let trial = &study.trials()[decision.number as usize];
+                match again {
+                    Decision::Continue { trial, until: then } => {
+                        assert_eq!((trial, then), (decision.number, until));
+                    }
+                    Decision::Start { point, until: then } => {
+                        assert_eq!(then, until);
+                        assert!(point.is_none() || point == trial.point);
+                    }
+                    Decision::Wait => panic!("waits instead of {decision:?}"),
+                }
+            }
+        }
         Ok(())
     }
 }

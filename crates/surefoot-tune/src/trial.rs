@@ -3,6 +3,8 @@
 use crate::objective::{Progress, WorkerError};
 use crate::pruner::PruneReason;
 use crate::sampler::SampleRequest;
+use crate::scheduler::Decision;
+use crate::scheduling::Scheduling;
 use crate::space::{Domain, Parameter, Point, Space, SpaceError, Value};
 use crate::storage::{Claim, Heartbeat, StepCost, Storage, StoredStudy, TrialState, View};
 use crate::worker::Worker;
@@ -20,6 +22,9 @@ pub struct Trial<'a> {
     pub(crate) study: &'a StoredStudy,
     pub(crate) claim: &'a Claim,
     pub(crate) heartbeat: Heartbeat,
+    /// Total number of steps before the trial pauses.
+    pub(crate) until: u64,
+    pub(crate) scheduling: Option<&'a mut Scheduling>,
     pub(crate) point: Point,
     pub(crate) dir: PathBuf,
     pub(crate) planned: Option<u64>,
@@ -150,9 +155,9 @@ impl Trial<'_> {
         self.update(&Progress { step, planned, value, ..Progress::default() }).map(|_| ())
     }
 
-    /// Returns true if the trial should return now. Its final state is then pruned, with the value it
-    /// reported last.
-    pub fn should_prune(&mut self) -> bool {
+    /// Returns true if the trial should return now: it is pruned, paused or interrupted. Save what it takes to continue
+    /// in [`dir`](Self::dir) first; the next attempt continues after [`reported`](Self::reported) steps.
+    pub fn should_stop(&mut self) -> bool {
         if self.requested.is_none() && self.is_interrupted() {
             self.requested = Some(TrialState::Waiting);
         }
@@ -160,7 +165,7 @@ impl Trial<'_> {
         self.is_stopping
     }
 
-    /// The state to end with, if [`should_prune`](Self::should_prune) has returned true.
+    /// The state to end with, if [`should_stop`](Self::should_stop) has returned true.
     pub(crate) fn take_requested(&mut self) -> Option<TrialState> {
         self.requested.take().filter(|_| self.is_stopping)
     }
@@ -182,6 +187,9 @@ impl Trial<'_> {
         self.storage.report(self.claim, step, progress.value, cost)?;
         self.storage.refresh_reports(self.view)?;
         self.requested = self.judge(&progress.findings);
+        if self.requested.is_none() && progress.step >= self.until {
+            self.requested = self.pause(progress.step)?;
+        }
         self.add_findings(&progress.findings);
         Ok(self.requested.clone())
     }
@@ -204,6 +212,31 @@ impl Trial<'_> {
         let budget = self.worker.max_operations;
         let is_spent = budget.is_some_and(|budget| self.view.operations() >= budget);
         is_spent.then_some(TrialState::Waiting)
+    }
+
+    /// Asks the scheduler about a trial that has reached its pause. Returns `None` if it continues at once.
+    fn pause(&mut self, step: u64) -> Result<Option<TrialState>, WorkerError> {
+        let planned = self.view.trials().get(self.number() as usize).and_then(|t| t.planned);
+        // The length of a trial that does not announce it is unknown: it runs to its end, as after its last step.
+        let Some(scheduling) = self
+            .scheduling
+            .as_deref_mut()
+            .filter(|_| planned.is_some_and(|planned| step < planned.into()))
+        else {
+            return Ok(None);
+        };
+        loop {
+            let scheduled = scheduling.decide(self.view);
+            let until = match scheduled.decision {
+                Decision::Continue { trial, until } if trial == self.claim.number => until,
+                _ => return Ok(Some(TrialState::Paused)),
+            };
+            if self.storage.extend(self.claim, until, &scheduled)? {
+                self.until = until;
+                return Ok(None);
+            }
+            self.storage.refresh_reports(self.view)?;
+        }
     }
 
     fn operations_before(&self, step: u64) -> f64 {

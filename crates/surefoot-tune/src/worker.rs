@@ -4,6 +4,8 @@ use crate::learning_curve::LearningCurve;
 use crate::objective::{Objective, WorkerError};
 use crate::pruner::{PruneReason, Pruner, PrunerSet};
 use crate::sampler::{SampleRequest, Sampler, SamplerConfig};
+use crate::scheduler::SchedulerConfig;
+use crate::scheduling::Scheduling;
 use crate::space::Point;
 use crate::storage::{
     Claim, ClaimLimits, Claimed, HeartbeatThread, Start, Storage, StorageError, StoredStudy,
@@ -23,8 +25,12 @@ const IDLE: Duration = Duration::from_millis(200);
 pub struct Worker<'a> {
     /// Name in the storage.
     pub name: String,
-    /// Suggests the point of each trial.
+    /// Suggests the point of each trial, unless the scheduler does.
     pub sampler: Box<dyn Sampler>,
+    /// Pauses and continues trials.
+    pub scheduler: Option<SchedulerConfig>,
+    /// True if the sampler suggests points although there is a scheduler.
+    pub sampler_is_named: bool,
     /// The pruners of the study, with their protection of the best trials.
     pub pruners: PrunerSet,
     /// Additional pruners, asked in order about trials that are not protected.
@@ -66,6 +72,8 @@ impl<'a> Worker<'a> {
         Ok(Worker {
             name: name.to_owned(),
             sampler: Box::new(config.sampler.clone()),
+            scheduler: config.scheduler.clone(),
+            sampler_is_named: config.sampler_is_named,
             pruners: config.rules().pruner_set(),
             custom_pruners: Vec::new(),
             limits: config.limits(),
@@ -85,6 +93,10 @@ impl<'a> Worker<'a> {
         objective: &mut dyn Objective,
     ) -> Result<WorkerExit, WorkerError> {
         let mut view = View::new(study);
+        let mut scheduling = self.scheduler.as_ref().map(|scheduler| {
+            let limit = self.limits.max_trials;
+            Scheduling::new(&**scheduler, study, self.sampler_is_named, limit)
+        });
         loop {
             if (self.stop_requested)() {
                 return Ok(WorkerExit::Interrupted);
@@ -92,11 +104,21 @@ impl<'a> Worker<'a> {
             if self.is_late() || self.is_spent(storage, &mut view)? {
                 return Ok(WorkerExit::BudgetSpent);
             }
-            match storage.claim(study.id, &self.name, &self.limits)? {
+            let claimed = match &mut scheduling {
+                None => storage.claim(study.id, &self.name, &self.limits)?,
+                Some(scheduling) => {
+                    storage.refresh_reports(&mut view)?;
+                    let scheduled = scheduling.decide(&view);
+                    storage.claim_scheduled(study.id, &self.name, &self.limits, &scheduled)?
+                }
+            };
+            match claimed {
                 Claimed::Done => return Ok(WorkerExit::StudyDone),
                 Claimed::Wait => std::thread::sleep(IDLE),
+                Claimed::Stale => {}
                 Claimed::Trial(claim) => {
-                    self.run_trial(storage, study, &mut view, &claim, objective)?;
+                    let scheduling = scheduling.as_mut();
+                    self.run_trial(storage, study, &mut view, &claim, scheduling, objective)?;
                 }
             }
         }
@@ -146,9 +168,10 @@ impl<'a> Worker<'a> {
         study: &StoredStudy,
         view: &mut View,
         claim: &Claim,
+        scheduling: Option<&mut Scheduling>,
         objective: &mut dyn Objective,
     ) -> Result<(), WorkerError> {
-        let state = self.attempt(storage, study, view, claim, objective);
+        let state = self.attempt(storage, study, view, claim, scheduling, objective);
         let stored = state.and_then(|state| finish(storage, view, claim, &state));
         match stored {
             // Another worker continues the trial.
@@ -168,6 +191,7 @@ impl<'a> Worker<'a> {
         study: &StoredStudy,
         view: &mut View,
         claim: &Claim,
+        scheduling: Option<&mut Scheduling>,
         objective: &mut dyn Objective,
     ) -> Result<TrialState, WorkerError> {
         // Before anything else: reading a long history and sampling take a while.
@@ -185,6 +209,8 @@ impl<'a> Worker<'a> {
             study,
             claim,
             heartbeat: heartbeat.unwrap_or_default(),
+            until: claim.until.map_or(u64::MAX, u64::from),
+            scheduling,
             point,
             dir,
             planned,
@@ -237,8 +263,10 @@ fn finish(
     claim: &Claim,
     state: &TrialState,
 ) -> Result<(), WorkerError> {
-    if !state.is_final() {
-        return Ok(storage.release(claim)?);
+    match state {
+        TrialState::Paused => return Ok(storage.pause(claim)?),
+        state if !state.is_final() => return Ok(storage.release(claim)?),
+        _ => {}
     }
     storage.refresh_reports(view)?;
     let reports = view.reports(claim.number).iter();

@@ -70,7 +70,7 @@ fn worker() {
                 Ok(()) | Err(StorageError::ClaimLost { .. }) => {}
                 Err(error) => panic!("{error}"),
             },
-            Claimed::Wait => sleep(Duration::from_millis(50)),
+            Claimed::Wait | Claimed::Stale => sleep(Duration::from_millis(50)),
             Claimed::Done => return,
         }
     }

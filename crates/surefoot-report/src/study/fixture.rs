@@ -198,6 +198,7 @@ pub(crate) fn reports(values: &[f64]) -> Vec<TrialReport> {
         seconds: 0.25,
         operations: 1e6,
         at: 1_000_000,
+        change: 0,
     };
     (1..).zip(values).map(report).collect()
 }

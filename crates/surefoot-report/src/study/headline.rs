@@ -70,7 +70,8 @@ fn counts(page: &StudyPage<'_>) -> String {
     if let [only] = page.trials.as_slice() {
         return format!("The only trial {}.", ended(only.status(), 1));
     }
-    let statuses = [Status::Complete, Status::Pruned, Status::Failed, Status::Unfinished];
+    let statuses =
+        [Status::Complete, Status::Paused, Status::Pruned, Status::Failed, Status::Unfinished];
     let mut parts: Vec<String> = Vec::new();
     for status in statuses {
         let count = count(page, status) as u64;
@@ -91,6 +92,8 @@ fn ended(status: Status, count: u64) -> &'static str {
         (Status::Pruned, _) => "were pruned",
         (Status::Failed, 1) => "failed",
         (Status::Failed, _) => "failed",
+        (Status::Paused, 1) => "is paused",
+        (Status::Paused, _) => "are paused",
         (Status::Unfinished, 1) => "is unfinished",
         (Status::Unfinished, _) => "are unfinished",
     }

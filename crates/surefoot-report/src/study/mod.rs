@@ -131,16 +131,16 @@ impl StudyTrial<'_> {
         Status::of(self.trial)
     }
 
-    /// Returns true if the trial can be the best: it completed, or was pruned because it had converged.
+    /// Returns true if the trial can be the best: it is complete or paused, or was pruned because it had converged.
     fn counts(&self) -> bool {
-        match self.trial.final_state() {
-            Some(TrialState::Complete { .. }) => true,
-            Some(TrialState::Pruned { reason, .. }) => reason.counts,
+        match &self.trial.state {
+            TrialState::Complete { .. } | TrialState::Paused => true,
+            TrialState::Pruned { reason, .. } => reason.counts,
             _ => false,
         }
     }
 
-    /// Finite value of the trial; for an unfinished trial, its last report.
+    /// Finite value of the trial; for an unfinished or paused trial, its last report.
     fn reached(&self) -> Option<f64> {
         let last = || self.reports.last().map(|report| report.value);
         let value = match self.trial.final_state() {

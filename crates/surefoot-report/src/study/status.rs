@@ -8,14 +8,15 @@ use surefoot_tune::storage::{FrozenTrial, TrialState};
 pub(super) enum Status {
     Failed,
     Pruned,
+    Paused,
     Unfinished,
     Complete,
 }
 
 impl Status {
     /// All values in drawing order, the most important on top.
-    pub(super) const ALL: [Status; 4] =
-        [Status::Failed, Status::Pruned, Status::Unfinished, Status::Complete];
+    pub(super) const ALL: [Status; 5] =
+        [Status::Failed, Status::Pruned, Status::Paused, Status::Unfinished, Status::Complete];
 
     /// Status of a trial.
     pub(super) fn of(trial: &FrozenTrial) -> Status {
@@ -23,6 +24,7 @@ impl Status {
             TrialState::Complete { .. } => Status::Complete,
             TrialState::Pruned { .. } => Status::Pruned,
             TrialState::Failed { .. } => Status::Failed,
+            TrialState::Paused => Status::Paused,
             TrialState::Waiting | TrialState::Running | TrialState::Lost => Status::Unfinished,
         }
     }
@@ -32,6 +34,7 @@ impl Status {
         match self {
             Status::Failed => "failed",
             Status::Pruned => "pruned",
+            Status::Paused => "paused",
             Status::Unfinished => "unfinished",
             Status::Complete => "complete",
         }

@@ -47,6 +47,7 @@ impl Bar<'_> {
     fn status(&self) -> Status {
         match self.attempt.state {
             ClaimState::Finished => self.trial.status(),
+            ClaimState::Paused => Status::Paused,
             ClaimState::Running | ClaimState::Lost | ClaimState::Released => Status::Unfinished,
         }
     }

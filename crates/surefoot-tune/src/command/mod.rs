@@ -3,26 +3,30 @@
 //! The command reads its parameters from the environment and reports on its standard output, one
 //! [`ReportLine`] a line. `docs/tune.md` documents the protocol, with clients in Python and Rust.
 
+mod keep_alive;
 mod process;
+mod recorded;
 mod report;
+mod reports;
 mod steps;
 mod system;
 
+pub use recorded::{RecordedReport, recorded_reports};
 pub use report::{ReportLayer, ReportLayers, ReportLine};
 
-use crate::diagnosis::BackgroundDiagnosis;
 use crate::direction::Direction;
-use crate::objective::{Objective, Progress, WorkerError};
+use crate::objective::{Objective, WorkerError};
 use crate::space::{Point, Value};
 use crate::storage::{PASSWORD_VARIABLE, TrialState};
 use crate::trial::Trial;
+use keep_alive::{Closing, Program};
 use process::Process;
+use reports::Reports;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use steps::StepCounter;
-use surefoot_diagnose::{Diagnosis, Evaluation, Facts, LayerInfo, Split};
+use surefoot_diagnose::{Diagnosis, Facts};
 
 /// Interval at which a silent command is checked for interruption.
 const POLL: Duration = Duration::from_millis(100);
@@ -30,8 +34,10 @@ const POLL: Duration = Duration::from_millis(100);
 const LINGER: Duration = Duration::from_secs(1);
 /// File in the trial directory that names the trial it belongs to.
 const OWNER: &str = "owner";
-/// File in the trial directory that marks 0-based epochs.
-const FROM_ZERO: &str = "epochs-from-0";
+/// File in the trial directory that names the program that ran its last attempt.
+const PROGRAM: &str = "program";
+/// Message of a trial without a result.
+const NO_VALUE: &str = "the command ended without reporting a value: print {\"value\": NUMBER}";
 /// Prefix of the environment variables with the parameters.
 const PARAMETER: &str = "SUREFOOT_PARAMETER_";
 
@@ -49,6 +55,23 @@ pub struct CommandObjective<F> {
     pub grace: Duration,
     /// Creates the diagnosis of a trial; returns `None` for no diagnosis.
     pub diagnosis: F,
+    /// Runs all trials of this worker in one process; `None` to start one for each.
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// A program that stays alive between trials.
+#[derive(Default)]
+pub struct KeepAlive {
+    /// Directory for the output of the program. Other workers have others.
+    pub dir: PathBuf,
+    program: Option<Program>,
+}
+
+impl KeepAlive {
+    /// A program that is not started yet, with a directory for its output.
+    pub fn new(dir: impl Into<PathBuf>) -> KeepAlive {
+        KeepAlive { dir: dir.into(), program: None }
+    }
 }
 
 impl<F> std::fmt::Debug for CommandObjective<F> {
@@ -74,18 +97,11 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Objective for CommandObjective<F> {
             let message = format!("an earlier attempt is still running in {}", dir.display());
             return Err(WorkerError::Machine(message));
         }
+        if self.keep_alive.is_some() {
+            return self.run_kept(trial, &dir);
+        }
         let (mut process, lines) = self.start(trial, &dir).map_err(|e| not_started(e, &dir))?;
-        let from_zero = dir.join(FROM_ZERO);
-        let mut reports = Reports {
-            steps: StepCounter::new(trial.reported(), trial.planned(), from_zero.exists()),
-            from_zero,
-            direction: self.direction,
-            observed: 0,
-            result: None,
-            has_value: false,
-            layers: Vec::new(),
-            diagnosis: None,
-        };
+        let mut reports = Reports::new(trial, &dir, self.direction);
         let read = self.read(&lines, &mut process, &mut reports, trial);
         // Output that follows is drained and discarded.
         drop(lines);
@@ -118,8 +134,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Objective for CommandObjective<F> {
             return failed(format!("the command ended with {exit}{stderr}"));
         }
         if !reports.has_value {
-            let message = "the command ended without reporting a value: print {\"value\": NUMBER}";
-            return failed(message.to_owned());
+            return failed(NO_VALUE.to_owned());
         }
         Ok(trial.complete(reports.result))
     }
@@ -127,18 +142,11 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Objective for CommandObjective<F> {
 
 impl<F: Fn(Facts) -> Option<Diagnosis>> CommandObjective<F> {
     fn start(&self, trial: &Trial<'_>, dir: &Path) -> std::io::Result<(Process, Receiver<String>)> {
-        let mut command = Command::new("sh");
+        let mut command = self.shell(dir);
         command
-            .arg("-c")
-            .arg(&self.command)
-            .current_dir(&self.folder)
-            .env("SUREFOOT_STUDY", &self.study)
             .env("SUREFOOT_TRIAL", trial.number().to_string())
             .env("SUREFOOT_ATTEMPT", trial.attempt().to_string())
-            .env(system::DIR, dir)
             .env("SUREFOOT_PARAMETERS", json(trial.point()));
-        // Programs do not need the store, and their environment is visible to others.
-        command.env_remove(PASSWORD_VARIABLE);
         // A search may run inside a trial of another search, whose parameters are not ours.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with(PARAMETER) {
@@ -148,7 +156,127 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandObjective<F> {
         for (name, value) in &trial.point().0 {
             command.env(variable(name), value.to_string());
         }
-        Process::start(command, dir, self.grace)
+        Process::start(command, dir, self.grace, false)
+    }
+
+    /// Sends a trial to the program that stays alive, and reads its reports.
+    fn run_kept(&mut self, trial: &mut Trial<'_>, dir: &Path) -> Result<TrialState, WorkerError> {
+        let machine = |error: std::io::Error| {
+            WorkerError::Machine(format!("cannot run `{}`: {error}", self.command))
+        };
+        let mut kept = self.keep_alive.take().unwrap_or_default();
+        let home = std::path::absolute(&kept.dir).map_err(machine)?;
+        self.end_other_program(dir, &home);
+        let sent = kept.program.as_mut().map(|program| program.request(trial, dir));
+        if !matches!(sent, Some(Ok(()))) {
+            let mut program =
+                Program::start(self.shell(&home), &home, self.grace).map_err(machine)?;
+            program.request(trial, dir).map_err(machine)?;
+            kept.program = Some(program);
+        }
+        let outcome = match &mut kept.program {
+            Some(program) => self.read_kept(program, trial, dir),
+            None => Ok(KeptOutcome::Broken(TrialState::Waiting)),
+        };
+        // A program whose trial did not end by itself is not used again.
+        if !matches!(outcome, Ok(KeptOutcome::Ready(_))) {
+            kept.program.take().into_iter().for_each(|mut program| program.process.end());
+        }
+        self.keep_alive = Some(kept);
+        Ok(match outcome? {
+            KeptOutcome::Ready(state) | KeptOutcome::Broken(state) => state,
+        })
+    }
+
+    /// Ends the program of a dead worker, which would write to the same checkpoint.
+    fn end_other_program(&self, dir: &Path, home: &Path) {
+        let mark = dir.join(PROGRAM);
+        let before = std::fs::read_to_string(&mark).map(PathBuf::from);
+        if let Ok(before) = before.as_ref().map(PathBuf::as_path)
+            && before != home
+        {
+            process::end_earlier(before, self.grace);
+        }
+        // If this fails, the program of this worker survives its death until it reports.
+        let _ = std::fs::write(mark, home.display().to_string());
+    }
+
+    fn read_kept(
+        &self,
+        program: &mut Program,
+        trial: &mut Trial<'_>,
+        dir: &Path,
+    ) -> Result<KeptOutcome, WorkerError> {
+        let mut reports = Reports::new(trial, dir, self.direction);
+        let mut requested: Option<(TrialState, Instant)> = None;
+        loop {
+            if let Some((state, since)) = &requested
+                && since.elapsed() > self.grace
+            {
+                return Ok(KeptOutcome::Broken(state.clone()));
+            }
+            let line = match program.lines.recv_timeout(POLL) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) if requested.is_none() && trial.is_interrupted() => {
+                    return Ok(KeptOutcome::Broken(TrialState::Waiting));
+                }
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let state = requested.map(|(state, _)| state);
+                    return Ok(KeptOutcome::Broken(state.unwrap_or_else(|| {
+                        let stderr = program.process.last_error();
+                        let stderr = stderr.map_or_else(String::new, |line| format!(": {line}"));
+                        let message = format!("the program exited during the trial{stderr}");
+                        TrialState::Failed { message }
+                    })));
+                }
+            };
+            match (Closing::read(&line), &requested) {
+                (Some(_), Some((state, _))) => return Ok(KeptOutcome::Ready(state.clone())),
+                (Some(Closing::Error(message)), None) => {
+                    return Ok(KeptOutcome::Ready(TrialState::Failed { message }));
+                }
+                (Some(Closing::End(_)), None) if !reports.has_value => {
+                    let message = NO_VALUE.to_owned();
+                    return Ok(KeptOutcome::Ready(TrialState::Failed { message }));
+                }
+                (Some(Closing::End(_)), None) => {
+                    return Ok(KeptOutcome::Ready(trial.complete(reports.result)));
+                }
+                (None, _) => {}
+            }
+            let report = match ReportLine::read(&line) {
+                None => continue,
+                Some(Err(error)) => {
+                    let message = format!("invalid report: {error}: {}", line.trim());
+                    return Ok(KeptOutcome::Broken(TrialState::Failed { message }));
+                }
+                Some(Ok(report)) => report,
+            };
+            if requested.is_none() {
+                let state = reports.take(&line, &report, &self.diagnosis, trial)?;
+                let state = state.or_else(|| trial.is_interrupted().then_some(TrialState::Waiting));
+                requested = state.map(|state| (state, Instant::now()));
+            }
+            // A program that does not read the answer has ended; its output says so.
+            if report.value.is_some() {
+                let _ = program.answer(requested.is_some());
+            }
+        }
+    }
+
+    /// The command, in an environment that names a directory.
+    fn shell(&self, dir: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(&self.command)
+            .current_dir(&self.folder)
+            .env("SUREFOOT_STUDY", &self.study)
+            .env(system::DIR, dir)
+            // Programs do not need the store, and their environment is visible to others.
+            .env_remove(PASSWORD_VARIABLE);
+        command
     }
 
     /// Reads reports until the command ends. Returns a state if the command has to be stopped.
@@ -184,7 +312,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandObjective<F> {
                     let message = format!("invalid report: {error}: {}", line.trim());
                     return Ok(Some(TrialState::Failed { message }));
                 }
-                Some(Ok(line)) => reports.take(&line, &self.diagnosis, trial)?,
+                Some(Ok(report)) => reports.take(&line, &report, &self.diagnosis, trial)?,
             };
             match requested {
                 None if trial.is_interrupted() => return Ok(Some(TrialState::Waiting)),
@@ -195,95 +323,12 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandObjective<F> {
     }
 }
 
-/// Reports of a trial so far.
-struct Reports {
-    steps: StepCounter,
-    /// File that marks 0-based epochs for later attempts.
-    from_zero: PathBuf,
-    direction: Direction,
-    /// Last training step shown to the diagnosis.
-    observed: u64,
-    /// Value marked `final` by the command.
-    result: Option<f64>,
-    has_value: bool,
-    layers: Vec<LayerInfo>,
-    diagnosis: Option<BackgroundDiagnosis>,
-}
-
-impl Reports {
-    fn take(
-        &mut self,
-        line: &ReportLine,
-        diagnosis: &impl Fn(Facts) -> Option<Diagnosis>,
-        trial: &mut Trial<'_>,
-    ) -> Result<Option<TrialState>, WorkerError> {
-        self.observe(line, diagnosis);
-        let Some(value) = line.value else {
-            return Ok(None);
-        };
-        self.has_value = true;
-        if line.is_final {
-            self.result = Some(value);
-        }
-        let (step, planned) = self.steps.next(line.epoch, line.epochs);
-        if step == 1 && self.steps.starts_at_zero() {
-            // If this fails, a later attempt counts epochs from 1.
-            let _ = std::fs::write(&self.from_zero, "");
-        }
-        let findings = self.diagnosis.as_mut().map(BackgroundDiagnosis::findings);
-        let findings = findings.unwrap_or_default();
-        let state = trial.update(&Progress { step, planned, value, operations: 0.0, findings })?;
-        Ok(match state {
-            // Pruning a trial that has its final value saves nothing.
-            Some(TrialState::Pruned { .. }) if self.result.is_some() => None,
-            state => state,
-        })
-    }
-
-    /// Shows a report to the indicators, from the first loss on.
-    fn observe(&mut self, line: &ReportLine, diagnosis: &impl Fn(Facts) -> Option<Diagnosis>) {
-        if self.observed == 0 && line.loss.is_some() {
-            let steps_per_epoch = match (line.steps, line.epochs) {
-                (Some(steps), Some(epochs)) => Some(steps.div_ceil(epochs.max(1))),
-                (Some(steps), None) => Some(steps),
-                // One report an epoch.
-                (None, _) => line.step.is_none().then_some(1),
-            };
-            let facts = Facts {
-                steps_per_epoch,
-                epochs: line.epochs.or(line.steps.map(|_| 1)),
-                ..Facts::default()
-            };
-            // If no thread can be started, the trial runs without diagnosis.
-            self.diagnosis =
-                diagnosis(facts).and_then(|diagnosis| BackgroundDiagnosis::new(diagnosis).ok());
-        }
-        // Steps only increase. Epochs count as steps if there are none.
-        if line.loss.is_some() {
-            self.observed = line.step.or(line.epoch).unwrap_or(0).max(self.observed + 1);
-        }
-        let Some(diagnosis) = &mut self.diagnosis else {
-            return;
-        };
-        // Losses are often reported every step and layers less often.
-        if self.layers.is_empty() && !line.layers.0.is_empty() {
-            self.layers = line.layer_infos();
-            diagnosis.set_layers(self.layers.clone());
-        }
-        // Before the step, so that an improvement counts at once.
-        if let Some(value) = line.value {
-            diagnosis.evaluate(&Evaluation {
-                epoch: line.epoch.unwrap_or(0),
-                step: self.observed,
-                split: Split::Validation,
-                loss: self.direction.cost(value),
-                metric: None,
-            });
-        }
-        if let Some(observation) = line.observation(self.observed, &self.layers) {
-            diagnosis.observe(&observation);
-        }
-    }
+/// End of a trial in a program that stays alive.
+enum KeptOutcome {
+    /// The program waits for the next trial.
+    Ready(TrialState),
+    /// The program has to be ended.
+    Broken(TrialState),
 }
 
 /// Creates the directory of a trial and marks it. Returns false if it contains anything else.

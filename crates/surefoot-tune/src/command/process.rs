@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,7 @@ impl Process {
         mut command: Command,
         dir: &Path,
         grace: Duration,
+        has_input: bool,
     ) -> std::io::Result<(Process, Receiver<String>)> {
         let errors = append(&dir.join("errors.log"))?;
         let from = errors.metadata()?.len();
@@ -43,7 +44,7 @@ impl Process {
         command
             // Its own group, so that its children are stopped with it.
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(errors);
         let child = command.spawn()?;
@@ -56,6 +57,11 @@ impl Process {
                 .spawn(move || read_lines(output, log, &sender))?;
         }
         Ok((process, lines))
+    }
+
+    /// Its standard input, once.
+    pub(super) fn input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Exit status, if it has ended.

@@ -132,7 +132,9 @@ fn state(trial: &FrozenTrial) -> (OptunaState, Option<f64>) {
         }
         (TrialState::Pruned { .. }, _) => (OptunaState::Pruned, finite),
         (TrialState::Failed { .. }, _) => (OptunaState::Fail, None),
-        (TrialState::Running | TrialState::Lost, _) => (OptunaState::Running, None),
+        (TrialState::Running | TrialState::Paused | TrialState::Lost, _) => {
+            (OptunaState::Running, None)
+        }
         (TrialState::Waiting, _) => (OptunaState::Waiting, None),
     }
 }

@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 ///
 /// The improvement itself is zero over most of a space, which stalls gradient search (Ament et al.,
 /// *Unexpected Improvements to Expected Improvement*, 2023).
-pub(super) fn log_improvement(best: f64, mean: f64, deviation: f64) -> Improvement {
+pub(crate) fn log_improvement(best: f64, mean: f64, deviation: f64) -> Improvement {
     let z = (best - mean) / deviation;
     let (unit, slope) = log_unit_improvement(z);
     Improvement {
@@ -19,10 +19,10 @@ pub(super) fn log_improvement(best: f64, mean: f64, deviation: f64) -> Improveme
 }
 
 /// Log expected improvement and its derivatives by mean and deviation.
-pub(super) struct Improvement {
-    pub(super) log: f64,
-    pub(super) by_mean: f64,
-    pub(super) by_deviation: f64,
+pub(crate) struct Improvement {
+    pub(crate) log: f64,
+    pub(crate) by_mean: f64,
+    pub(crate) by_deviation: f64,
 }
 
 /// ln(φ(z) + z Φ(z)) and its derivative.

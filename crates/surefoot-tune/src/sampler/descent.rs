@@ -12,14 +12,14 @@ const MEMORY: usize = 8;
 const HALVINGS: usize = 12;
 
 /// The minimum found.
-pub(super) struct Lowest {
-    pub(super) at: Vec<f64>,
-    pub(super) value: f64,
+pub(crate) struct Lowest {
+    pub(crate) at: Vec<f64>,
+    pub(crate) value: f64,
 }
 
 /// Minimizes from `start` for a number of steps. `function` returns the value at a point and writes its
 /// gradient. All coordinates stay within `bounds`.
-pub(super) fn descend(
+pub(crate) fn descend(
     start: &[f64],
     bounds: (f64, f64),
     steps: usize,

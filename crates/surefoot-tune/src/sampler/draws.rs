@@ -3,13 +3,13 @@
 use surefoot_random::Key;
 
 /// Counts the draws of a key.
-pub(super) struct Draws {
+pub(crate) struct Draws {
     key: Key,
     next: u64,
 }
 
 impl Draws {
-    pub(super) fn new(key: Key) -> Draws {
+    pub(crate) fn new(key: Key) -> Draws {
         Draws { key, next: 0 }
     }
 
@@ -19,26 +19,26 @@ impl Draws {
     }
 
     /// Uniform in `[0, 1)`.
-    pub(super) fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         let index = self.index();
         self.key.uniform(index)
     }
 
     /// Standard normal.
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let index = self.index();
         self.key.normal(index)
     }
 
     /// Uniform below `n`, which must not be 0.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         let index = self.index();
         self.key.below(index, n as u64) as usize
     }
 
     /// Normal around a place from 0 to 1, truncated to [0, 1] by rejection. At least a third of the draws are
     /// accepted for deviations up to 1.
-    pub(super) fn truncated(&mut self, place: f64, deviation: f64) -> f64 {
+    pub(crate) fn truncated(&mut self, place: f64, deviation: f64) -> f64 {
         const ATTEMPTS: usize = 64;
         let drawn = (0..ATTEMPTS)
             .map(|_| place + deviation * self.normal())

@@ -19,7 +19,7 @@ pub(crate) enum Axis {
 }
 
 /// Coordinate system of a space.
-pub(super) struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     space: &'a Space,
     axes: Vec<Axis>,
     /// For each parameter, the parameters and values that its conditions require.
@@ -27,7 +27,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(space: &'a Space) -> Frame<'a> {
+    pub(crate) fn new(space: &'a Space) -> Frame<'a> {
         let parameters = space.parameters();
         let axes = parameters.iter().map(|p| axis(&p.domain)).collect();
         let of = |parameter: &'a Parameter| {
@@ -40,7 +40,7 @@ impl<'a> Frame<'a> {
         Frame { space, axes, conditions: parameters.iter().map(of).collect() }
     }
 
-    pub(super) fn axes(&self) -> &[Axis] {
+    pub(crate) fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Coordinates of a point.
-    pub(super) fn row(&self, point: &Point) -> Row {
+    pub(crate) fn row(&self, point: &Point) -> Row {
         let parameters = self.space.parameters().iter().enumerate();
         let coordinates = parameters.map(|(index, parameter)| {
             let value = point.get(&parameter.name);
@@ -74,7 +74,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Point of coordinates.
-    pub(super) fn point(&self, row: &Row) -> Point {
+    pub(crate) fn point(&self, row: &Row) -> Point {
         let mut point = Point::default();
         for (index, parameter) in self.space.parameters().iter().enumerate() {
             if parameter.holds(&point) {
@@ -93,7 +93,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Builds coordinates for all active parameters.
-    pub(super) fn build(&self, mut coordinate: impl FnMut(usize, &[f64]) -> f64) -> Row {
+    pub(crate) fn build(&self, mut coordinate: impl FnMut(usize, &[f64]) -> f64) -> Row {
         let mut row = Vec::with_capacity(self.axes.len());
         for index in 0..self.axes.len() {
             let there = self.holds(index, &row);
@@ -115,7 +115,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Coordinate at a place from 0 to 1.
-    pub(super) fn at(&self, index: usize, place: f64) -> f64 {
+    pub(crate) fn at(&self, index: usize, place: f64) -> f64 {
         match self.axes[index] {
             Axis::Choice(n) => ((place * n as f64) as usize).min(n - 1) as f64,
             _ => place,
@@ -123,12 +123,12 @@ impl<'a> Frame<'a> {
     }
 
     /// Uniform random coordinates.
-    pub(super) fn random(&self, draws: &mut Draws) -> Row {
+    pub(crate) fn random(&self, draws: &mut Draws) -> Row {
         self.build(|index, _| self.at(index, draws.uniform()))
     }
 
     /// Keeps coordinates of active parameters and draws those that became active.
-    pub(super) fn settled(&self, row: &[f64], draws: &mut Draws) -> Row {
+    pub(crate) fn settled(&self, row: &[f64], draws: &mut Draws) -> Row {
         self.build(|index, _| match row[index] {
             missing if missing.is_nan() => self.at(index, draws.uniform()),
             coordinate => coordinate,
@@ -136,7 +136,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Bounds of the share of an integer.
-    pub(super) fn share(&self, index: usize, place: f64) -> (f64, f64) {
+    pub(crate) fn share(&self, index: usize, place: f64) -> (f64, f64) {
         let edges = |low: f64, high: f64, value: f64, scale: fn(f64) -> f64| {
             let (first, last) = (scale(low - 0.5), scale(high + 0.5));
             let share = |edge: f64| ((scale(edge) - first) / (last - first)).clamp(0.0, 1.0);
@@ -154,7 +154,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Place of the integer `by` further; `None` outside the domain.
-    pub(super) fn step(&self, index: usize, place: f64, by: i64) -> Option<f64> {
+    pub(crate) fn step(&self, index: usize, place: f64, by: i64) -> Option<f64> {
         let domain = self.domain(index);
         match (domain, domain.at(place)) {
             (&(Domain::Int(low, high) | Domain::LogInt(low, high)), Value::Int(value)) => {
@@ -175,7 +175,7 @@ fn axis(domain: &Domain) -> Axis {
 }
 
 /// Equality with NaN equal to NaN.
-pub(super) fn same(a: &[f64], b: &[f64]) -> bool {
+pub(crate) fn same(a: &[f64], b: &[f64]) -> bool {
     let mut pairs = a.iter().zip(b);
     pairs.all(|(a, b)| a == b || a.is_nan() && b.is_nan())
 }

@@ -45,14 +45,14 @@
 //! # Ok::<(), surefoot_tune::SpaceError>(())
 //! ```
 
-mod acquisition;
-mod descent;
-mod draws;
+pub(crate) mod acquisition;
+pub(crate) mod descent;
+pub(crate) mod draws;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub(crate) mod forest;
 pub(crate) mod frame;
-mod gp;
+pub(crate) mod gp;
 #[cfg(test)]
 mod laws;
 mod model_data;
@@ -60,7 +60,7 @@ mod parzen;
 mod random;
 mod shape;
 mod smac;
-mod sobol;
+pub(crate) mod sobol;
 mod tpe;
 
 pub use gp::Gp;

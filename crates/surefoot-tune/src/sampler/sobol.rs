@@ -29,12 +29,12 @@ impl Sampler for Sobol {
 }
 
 /// Point `number` of the sequence of a seed.
-pub(super) fn point(space: &Space, seed: u64, number: u64) -> Point {
+pub(crate) fn point(space: &Space, seed: u64, number: u64) -> Point {
     space.at(|dimension| place(seed, number, dimension as u64))
 }
 
 /// Coordinate of a point in one dimension, from 0 to 1.
-pub(super) fn place(seed: u64, number: u64, dimension: u64) -> f64 {
+pub(crate) fn place(seed: u64, number: u64, dimension: u64) -> f64 {
     const POINTS: u64 = 1 << 16;
     const DIMENSIONS: u64 = sobol_burley::NUM_DIMENSIONS as u64;
     let scrambling = Key::new(seed, Purpose::Sample)

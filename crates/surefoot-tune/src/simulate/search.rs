@@ -117,6 +117,24 @@ impl Ground {
         self.entries.is_empty()
     }
 
+    /// Point of a trial.
+    pub(super) fn point(&self, trial: usize) -> &Point {
+        &self.entries[trial].point
+    }
+
+    /// Record of a trial.
+    pub(super) fn record(&self, trial: usize) -> &RecordedTrial {
+        &self.entries[trial].record
+    }
+
+    /// Counts time in epochs of average length.
+    pub fn count_in_epochs(&mut self) {
+        let epochs: usize = self.entries.iter().map(|entry| entry.record.epochs.len()).sum();
+        let unit = self.spent() / epochs.max(1) as f64;
+        let all = self.entries.iter_mut().flat_map(|entry| &mut entry.record.epochs);
+        all.for_each(|epoch| epoch.spent /= unit);
+    }
+
     /// Time of all trials.
     pub fn spent(&self) -> f64 {
         let records = self.entries.iter().map(|entry| &entry.record);
@@ -185,7 +203,7 @@ impl Ground {
     }
 
     /// Index of the nearest unused trial, the first among equals.
-    fn nearest(&self, point: &Point, free: &[usize]) -> usize {
+    pub(super) fn nearest(&self, point: &Point, free: &[usize]) -> usize {
         let parameters = self.space.parameters();
         let place = |p: &Parameter| Some(p.domain.place(point.get(&p.name)?));
         let wanted: Vec<Option<f64>> = parameters.iter().map(place).collect();

@@ -3,8 +3,9 @@
 use super::database::{Durability, Session, cells};
 use super::study::{StudyId, json};
 use super::token::Token;
-use super::trial::{Change, ClaimState};
+use super::trial::{Change, ClaimState, TrialState};
 use super::{Storage, StorageError};
+use crate::scheduler::Decision;
 use crate::space::Point;
 use std::time::Duration;
 
@@ -40,8 +41,23 @@ pub enum Claimed {
     Trial(Claim),
     /// No trial at the moment: running trials of other workers may still be lost.
     Wait,
-    /// No more trials: all have ended.
+    /// No more trials: all have ended, or stay paused.
     Done,
+    /// Another decision was made in between: refresh the view and decide again.
+    Stale,
+}
+
+/// What a scheduler decided, and on what grounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scheduled {
+    /// The decision.
+    pub decision: Decision,
+    /// Number of earlier decisions.
+    pub decisions: u64,
+    /// The limit on trials.
+    pub budget: Option<u64>,
+    /// Last change the scheduler had seen ([`View::change`](super::View::change)).
+    pub seen: Change,
 }
 
 /// A worker's exclusive claim on a trial.
@@ -62,6 +78,8 @@ pub struct Claim {
     pub run: Option<String>,
     /// Number of steps reported by earlier attempts.
     pub reported: u32,
+    /// Total number of steps before the trial pauses, if a scheduler decided to run it; `None` for its end.
+    pub until: Option<u32>,
     pub(super) token: String,
 }
 
@@ -108,6 +126,106 @@ impl Storage {
         worker: &str,
         limits: &ClaimLimits,
     ) -> Result<Claimed, StorageError> {
+        self.claim_next(study, worker, limits, |session, token, lock| {
+            if limits.max_trials.is_some_and(|limit| lock.trials >= limit) {
+                return Ok(Err(Claimed::Wait));
+            }
+            let number = lock.trials;
+            insert(session, study, number, token, None, lock.change)?;
+            lock.trials += 1;
+            Ok(Ok(number))
+        })
+    }
+
+    /// Claims a trial for a worker of a study with a scheduler: a lost one, a waiting one, or the one that
+    /// the scheduler chose.
+    pub fn claim_scheduled(
+        &mut self,
+        study: StudyId,
+        worker: &str,
+        limits: &ClaimLimits,
+        scheduled: &Scheduled,
+    ) -> Result<Claimed, StorageError> {
+        let point = match &scheduled.decision {
+            Decision::Start { point: Some(point), .. } => Some(json(self.name(), point)?),
+            _ => None,
+        };
+        self.claim_next(study, worker, limits, |session, token, lock| {
+            if decisions(session, study)? != scheduled.decisions {
+                return Ok(Err(Claimed::Stale));
+            }
+            let (number, until) = match scheduled.decision {
+                Decision::Wait => return Ok(Err(Claimed::Wait)),
+                Decision::Start { until, .. } => {
+                    let number = lock.trials;
+                    insert(session, study, number, token, point.as_deref(), lock.change)?;
+                    if point.is_some() {
+                        session.execute(
+                            "UPDATE surefoot_trial SET seen = ?3 WHERE study = ?1 AND number = ?2",
+                            &cells![study.id, number, scheduled.seen],
+                        )?;
+                    }
+                    lock.trials += 1;
+                    (number, until)
+                }
+                Decision::Continue { trial, until } => {
+                    let rows = session.query(
+                        "SELECT number FROM surefoot_trial \
+                         WHERE study = ?1 AND number = ?2 AND state = 'paused'",
+                        &cells![study.id, trial],
+                    )?;
+                    if rows.is_empty() {
+                        return Ok(Err(Claimed::Stale));
+                    }
+                    (trial, until)
+                }
+            };
+            insert_decision(session, study, number, until, scheduled, lock.change)?;
+            Ok(Ok(number))
+        })
+    }
+
+    /// Lets a running trial continue without a pause, as the scheduler chose. Returns false if another decision was
+    /// made in between.
+    pub fn extend(
+        &mut self,
+        claim: &Claim,
+        until: u64,
+        scheduled: &Scheduled,
+    ) -> Result<bool, StorageError> {
+        self.write(|session| {
+            let lock = StudyLock::take(session, claim.study)?;
+            check_claim(session, claim)?;
+            // Only the owner of the claim decides for this trial, so this is its own earlier call.
+            let rows = session.query(
+                "SELECT number FROM surefoot_decision \
+                 WHERE study = ?1 AND decision = ?2 AND number = ?3",
+                &cells![claim.study.id, scheduled.decisions, claim.number],
+            )?;
+            if !rows.is_empty() {
+                return Ok(true);
+            }
+            if decisions(session, claim.study)? != scheduled.decisions {
+                return Ok(false);
+            }
+            insert_decision(session, claim.study, claim.number, until, scheduled, lock.change)?;
+            lock.end(session, claim.study)?;
+            Ok(true)
+        })
+    }
+
+    /// Claims a lost or waiting trial, or the one that `choose` returns.
+    fn claim_next(
+        &mut self,
+        study: StudyId,
+        worker: &str,
+        limits: &ClaimLimits,
+        choose: impl Fn(
+            &mut dyn Session,
+            &Token,
+            &mut StudyLock,
+        ) -> Result<Result<u64, Claimed>, StorageError>,
+    ) -> Result<Claimed, StorageError> {
         let token = Token::new();
         self.write(|session| {
             let mut lock = StudyLock::take(session, study)?;
@@ -115,20 +233,20 @@ impl Storage {
                 return Ok(Claimed::Trial(claim(session, study, number, &token)?));
             }
             let any_lost = mark_overdue(session, study, lock.change, limits)?;
-            let number = match next_open(session, study)? {
-                Some(number) => number,
-                None if limits.max_trials.is_none_or(|limit| lock.trials < limit) => {
-                    let number = lock.trials;
-                    insert(session, study, number, &token, None, lock.change)?;
-                    lock.trials += 1;
-                    number
-                }
-                None => {
+            let chosen = match next_open(session, study)? {
+                Some(number) => Ok(number),
+                None => choose(session, &token, &mut lock)?,
+            };
+            let number = match chosen {
+                Ok(number) => number,
+                Err(instead) => {
                     if any_lost {
                         lock.end(session, study)?;
                     }
-                    let runs = any_running(session, study)?;
-                    return Ok(if runs { Claimed::Wait } else { Claimed::Done });
+                    return Ok(match instead {
+                        Claimed::Wait if !any_running(session, study)? => Claimed::Done,
+                        instead => instead,
+                    });
                 }
             };
             session.execute(
@@ -197,17 +315,31 @@ impl Storage {
 
     /// Releases a trial, so that another worker can continue it at once.
     pub fn release(&mut self, claim: &Claim) -> Result<(), StorageError> {
+        self.give_back(claim, ClaimState::Released, &TrialState::Waiting)
+    }
+
+    /// Pauses a trial until the scheduler continues it.
+    pub fn pause(&mut self, claim: &Claim) -> Result<(), StorageError> {
+        self.give_back(claim, ClaimState::Paused, &TrialState::Paused)
+    }
+
+    fn give_back(
+        &mut self,
+        claim: &Claim,
+        ended: ClaimState,
+        state: &TrialState,
+    ) -> Result<(), StorageError> {
         self.write(|session| {
             let lock = StudyLock::take(session, claim.study)?;
-            if claim_state(session, claim)? == Some(ClaimState::Released) {
+            if claim_state(session, claim)? == Some(ended) {
                 return Ok(());
             }
             check_claim(session, claim)?;
-            end_attempt(session, claim.study, claim.number, ClaimState::Released)?;
+            end_attempt(session, claim.study, claim.number, ended)?;
             session.execute(
-                "UPDATE surefoot_trial SET state = 'waiting', token = NULL, changed = ?3 \
+                "UPDATE surefoot_trial SET state = ?3, token = NULL, changed = ?4 \
                  WHERE study = ?1 AND number = ?2",
-                &cells![claim.study.id, claim.number, lock.change],
+                &cells![claim.study.id, claim.number, state.name(), lock.change],
             )?;
             lock.end(session, claim.study)
         })
@@ -384,6 +516,12 @@ fn claim(
     token: &Token,
 ) -> Result<Claim, StorageError> {
     let row = session.first(
+        "SELECT until FROM surefoot_decision WHERE study = ?1 AND number = ?2 \
+         ORDER BY decision DESC LIMIT 1",
+        &cells![study.id, number],
+    )?;
+    let until = row.map(|row| session.reader("a decision", row).get()).transpose()?.flatten();
+    let row = session.first(
         "SELECT attempt, point, run, reported FROM surefoot_trial \
          WHERE study = ?1 AND number = ?2",
         &cells![study.id, number],
@@ -396,6 +534,41 @@ fn claim(
         point: row.json()?,
         run: row.get()?,
         reported: row.get()?,
+        until,
         token: token.as_str().to_owned(),
     })
+}
+
+/// Number of decisions of the scheduler.
+fn decisions(session: &mut dyn Session, study: StudyId) -> Result<u64, StorageError> {
+    let row = session.first(
+        "SELECT decision FROM surefoot_decision WHERE study = ?1 ORDER BY decision DESC LIMIT 1",
+        &cells![study.id],
+    )?;
+    let last: Option<u64> = row.map(|row| session.reader("a decision", row).get()).transpose()?;
+    Ok(last.map_or(0, |last| last + 1))
+}
+
+fn insert_decision(
+    session: &mut dyn Session,
+    study: StudyId,
+    number: u64,
+    until: u64,
+    scheduled: &Scheduled,
+    change: Change,
+) -> Result<(), StorageError> {
+    session.execute(
+        "INSERT INTO surefoot_decision (study, decision, number, until, budget, seen, change) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        &cells![
+            study.id,
+            scheduled.decisions,
+            number,
+            u32::try_from(until).ok(),
+            scheduled.budget,
+            scheduled.seen,
+            change
+        ],
+    )?;
+    Ok(())
 }

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn default_values_are_not_differences() {
         let there = r#"{"tune"={"name"="a"}}"#;
-        let here = r#"{"tune"={"name"="a","seed"=0,"pruner"=["diagnosis", "prospect"]}}"#;
+        let here = r#"{"tune"={"name"="a","seed"=0,"protect"=3}}"#;
         assert!(of_texts(there, here).is_empty());
     }
 

@@ -53,13 +53,15 @@ mod token;
 mod trial;
 mod view;
 
-pub use claim::{Claim, ClaimLimits, Claimed};
+pub use claim::{Claim, ClaimLimits, Claimed, Scheduled};
 pub use error::StorageError;
 pub use heartbeat::{Heartbeat, HeartbeatThread};
 pub use progress::{Start, StepCost};
 pub use study::{NewStudy, StoredStudy, StudyId, vectors};
 pub use token::host;
-pub use trial::{Change, ClaimState, FrozenTrial, Millis, TrialAttempt, TrialReport, TrialState};
+pub use trial::{
+    Change, ClaimState, FrozenTrial, Millis, StoredDecision, TrialAttempt, TrialReport, TrialState,
+};
 pub use view::View;
 
 use database::{Database, Durability, Session};

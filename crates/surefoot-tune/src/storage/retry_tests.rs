@@ -101,7 +101,7 @@ fn timeless(view: &View) -> String {
     });
     let reports = view.trials().iter().map(|trial| {
         let reports = view.reports(trial.number).iter();
-        let reports = reports.map(|report| TrialReport { at: 0, ..*report });
+        let reports = reports.map(|report| TrialReport { at: 0, change: 0, ..*report });
         reports.collect::<Vec<TrialReport>>()
     });
     format!("{:#?}", trials.zip(reports).collect::<Vec<(FrozenTrial, Vec<TrialReport>)>>())

@@ -8,7 +8,7 @@ use super::StorageError;
 use super::database::{Database, Session, cells};
 
 /// Layout version. Other versions are rejected.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 const TABLES: &[&str] = &[
     "CREATE TABLE surefoot_schema (version {int} NOT NULL) {strict}",
@@ -30,7 +30,7 @@ const TABLES: &[&str] = &[
         study {int} NOT NULL REFERENCES surefoot_study (id) ON DELETE CASCADE,
         number {int} NOT NULL,
         state TEXT NOT NULL CHECK (state IN
-            ('waiting', 'running', 'lost', 'complete', 'pruned', 'failed')),
+            ('waiting', 'running', 'paused', 'lost', 'complete', 'pruned', 'failed')),
         creator TEXT NOT NULL UNIQUE,
         point TEXT,
         seen {int},
@@ -63,7 +63,7 @@ const TABLES: &[&str] = &[
         worker TEXT NOT NULL,
         began {int} NOT NULL,
         ended {int},
-        state TEXT NOT NULL CHECK (state IN ('running', 'lost', 'released', 'finished')),
+        state TEXT NOT NULL CHECK (state IN ('running', 'lost', 'released', 'paused', 'finished')),
         PRIMARY KEY (study, number, attempt),
         FOREIGN KEY (study, number) REFERENCES surefoot_trial (study, number) ON DELETE CASCADE
     ) {strict}",
@@ -81,6 +81,18 @@ const TABLES: &[&str] = &[
         FOREIGN KEY (study, number) REFERENCES surefoot_trial (study, number) ON DELETE CASCADE
     ) {strict}",
     "CREATE INDEX surefoot_report_change ON surefoot_report (study, change)",
+    "CREATE TABLE surefoot_decision (
+        study {int} NOT NULL,
+        decision {int} NOT NULL,
+        number {int} NOT NULL,
+        until {int},
+        budget {int},
+        seen {int} NOT NULL,
+        change {int} NOT NULL,
+        PRIMARY KEY (study, decision),
+        FOREIGN KEY (study, number) REFERENCES surefoot_trial (study, number) ON DELETE CASCADE
+    ) {strict}",
+    "CREATE INDEX surefoot_decision_number ON surefoot_decision (study, number)",
 ];
 
 /// Checks the layout of a database. Creates the tables if there are none and `create` is set.

@@ -12,7 +12,7 @@ pub type Millis = i64;
 /// Sequence number of a change to a study. A reader that sees a change sees all earlier ones.
 pub type Change = u64;
 
-/// State of a trial, as in Optuna, plus [`Lost`](TrialState::Lost).
+/// State of a trial, as in Optuna, plus [`Paused`](TrialState::Paused) and [`Lost`](TrialState::Lost).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialState {
@@ -20,6 +20,8 @@ pub enum TrialState {
     Waiting,
     /// Claimed by a worker.
     Running,
+    /// Paused by the scheduler, which may continue it.
+    Paused,
     /// The worker's heartbeat is overdue. The next worker continues the trial.
     Lost,
     /// Ran to its end. Final.
@@ -42,11 +44,12 @@ pub enum TrialState {
 }
 
 impl TrialState {
-    /// Name in storage, JSON and output: `waiting`, `running`, `lost`, `complete`, `pruned`, `failed`.
+    /// Name in storage, JSON and output: `waiting`, `running`, `paused`, `lost`, `complete`, `pruned`, `failed`.
     pub fn name(&self) -> &'static str {
         match self {
             TrialState::Waiting => "waiting",
             TrialState::Running => "running",
+            TrialState::Paused => "paused",
             TrialState::Lost => "lost",
             TrialState::Complete { .. } => "complete",
             TrialState::Pruned { .. } => "pruned",
@@ -56,7 +59,10 @@ impl TrialState {
 
     /// True for `complete`, `pruned` and `failed`: states that never change.
     pub fn is_final(&self) -> bool {
-        !matches!(self, TrialState::Waiting | TrialState::Running | TrialState::Lost)
+        matches!(
+            self,
+            TrialState::Complete { .. } | TrialState::Pruned { .. } | TrialState::Failed { .. }
+        )
     }
 
     /// Objective value of a final state.
@@ -79,13 +85,20 @@ pub enum ClaimState {
     Lost,
     /// The worker released the trial.
     Released,
+    /// The scheduler paused the trial.
+    Paused,
     /// The worker brought the trial to a final state.
     Finished,
 }
 
 impl ClaimState {
-    const ALL: [ClaimState; 4] =
-        [ClaimState::Running, ClaimState::Lost, ClaimState::Released, ClaimState::Finished];
+    const ALL: [ClaimState; 5] = [
+        ClaimState::Running,
+        ClaimState::Lost,
+        ClaimState::Released,
+        ClaimState::Paused,
+        ClaimState::Finished,
+    ];
 
     /// Name in storage and JSON.
     pub fn name(self) -> &'static str {
@@ -93,6 +106,7 @@ impl ClaimState {
             ClaimState::Running => "running",
             ClaimState::Lost => "lost",
             ClaimState::Released => "released",
+            ClaimState::Paused => "paused",
             ClaimState::Finished => "finished",
         }
     }
@@ -132,6 +146,24 @@ pub struct TrialReport {
     pub operations: f64,
     /// Time of the report.
     pub at: Millis,
+    /// Change that published it.
+    #[serde(skip)]
+    pub change: Change,
+}
+
+/// A decision of a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StoredDecision {
+    /// The trial that was started or continued.
+    pub number: u64,
+    /// Total number of steps before it pauses; `None` for its end.
+    pub until: Option<u32>,
+    /// The limit on trials at that time.
+    pub budget: Option<u64>,
+    /// Last change the scheduler had seen.
+    pub seen: Change,
+    /// Change that published the decision.
+    pub change: Change,
 }
 
 /// A trial as stored.

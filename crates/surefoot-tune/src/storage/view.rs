@@ -3,13 +3,15 @@
 use super::claim::deleted;
 use super::database::{Cell, Reader, Session, cells};
 use super::study::{StoredStudy, StudyId};
-use super::trial::{Change, ClaimState, FrozenTrial, TrialAttempt, TrialReport, TrialState};
+use super::trial::{
+    Change, ClaimState, FrozenTrial, StoredDecision, TrialAttempt, TrialReport, TrialState,
+};
 use super::{Storage, StorageError};
 use crate::direction::Direction;
 use crate::history::{History, TrialOutcome, TrialResult};
 use crate::imputation::{self, Finished, Imputation};
 use crate::learning_curve::LearningCurve;
-use std::collections::BTreeMap;
+use crate::scheduler::{ScheduleHistory, ScheduledReport, ScheduledTrial};
 
 /// Longest gap between two reports that is filled. Steps further apart are not epochs, and a curve with all of
 /// them would not fit into memory.
@@ -26,6 +28,9 @@ pub struct View {
     trials: Vec<FrozenTrial>,
     change: Change,
     reports: Vec<Vec<TrialReport>>,
+    /// Trial and report, in the order in which they were made.
+    log: Vec<(u64, TrialReport)>,
+    decisions: Vec<StoredDecision>,
     reports_change: Change,
 }
 
@@ -38,6 +43,8 @@ impl View {
             trials: Vec::new(),
             change: 0,
             reports: Vec::new(),
+            log: Vec::new(),
+            decisions: Vec::new(),
             reports_change: 0,
         }
     }
@@ -70,8 +77,76 @@ impl View {
             })
         });
         let mut result: Vec<TrialResult> = result.collect();
-        self.impute(&mut result);
+        self.impute(&mut result, change);
         History::new(result)
+    }
+
+    /// Decisions of the scheduler in order.
+    pub fn decisions(&self) -> &[StoredDecision] {
+        &self.decisions
+    }
+
+    /// Brings the history for a scheduler up to date. Needs reports ([`Storage::refresh_reports`]).
+    pub fn update_schedule(&self, history: &mut ScheduleHistory) {
+        self.update_schedule_at(self.change, history);
+    }
+
+    /// Brings the history for a scheduler up to an earlier change. With an empty history and
+    /// [`StoredDecision::seen`], a scheduler makes the same decision again.
+    pub fn update_schedule_at(&self, change: Change, history: &mut ScheduleHistory) {
+        for trial in &self.trials[history.trials().len()..] {
+            let decided = self.decisions.iter().find(|decision| decision.number == trial.number);
+            let began = trial.point_change.into_iter().chain(decided.map(|d| d.change)).min();
+            if began.is_none_or(|began| began > change) {
+                break;
+            }
+            history.add(ScheduledTrial {
+                point: None,
+                planned: None,
+                until: u64::MAX,
+                steps: 0,
+                is_over: false,
+            });
+        }
+        for decision in &self.decisions[history.decisions() as usize..] {
+            if decision.change <= change {
+                history.extend(decision.number, decision.until.map_or(u64::MAX, u64::from));
+            }
+        }
+        let known = history.log_read();
+        let new = self.log[known..].iter().take_while(|(_, report)| report.change <= change);
+        for (number, report) in new {
+            history.report(ScheduledReport {
+                trial: *number,
+                step: report.step.into(),
+                cost: self.direction.cost(report.value),
+                // Multiplications are the same on every machine.
+                effort: if report.operations > 0.0 { report.operations } else { report.seconds },
+            });
+        }
+        for (number, trial) in self.trials[..history.trials().len()].iter().enumerate() {
+            let is_over = trial.end_change.is_some_and(|end| end <= change);
+            let has_point = trial.point_change.is_some_and(|point| point <= change);
+            history.update(number as u64, |known| {
+                known.is_over = is_over;
+                if known.point.is_none() && has_point {
+                    known.point.clone_from(&trial.point);
+                }
+                // Trials announce their length with the first report.
+                if known.planned.is_none() && known.steps > 0 {
+                    known.planned = trial.planned.map(u64::from);
+                }
+            });
+        }
+    }
+
+    /// The value of a trial: that of its final state, or the best so far of one that is not over.
+    pub fn value(&self, number: u64) -> Option<f64> {
+        let trial = self.trials.get(usize::try_from(number).ok()?)?;
+        match trial.final_state() {
+            Some(state) => state.value(),
+            None => self.curve(number)?.best().map(|cost| self.direction.value(cost)),
+        }
     }
 
     /// Reports of a trial by step. A step reported by several attempts has the last report.
@@ -131,13 +206,18 @@ impl View {
         curves.filter(|curve| !curve.costs.is_empty()).collect()
     }
 
-    /// Imputes the final costs of pruned trials.
-    fn impute(&self, result: &mut [TrialResult]) {
+    /// Imputes the final costs of pruned trials, and of scheduled trials that have not ended.
+    fn impute(&self, result: &mut [TrialResult], change: Change) {
         let end = |result: &TrialResult| self.trials[result.number as usize].final_state();
+        let mut is_scheduled = vec![false; self.trials.len()];
+        for decision in &self.decisions {
+            is_scheduled[decision.number as usize] = true;
+        }
         let is_cut_short = |result: &TrialResult| match (end(result), result.outcome) {
             (Some(TrialState::Pruned { reason, .. }), TrialOutcome::Cost(_)) => {
                 imputation::is_cut_short(reason)
             }
+            (_, TrialOutcome::Running) => is_scheduled[result.number as usize],
             _ => false,
         };
         if !result.iter().any(is_cut_short) {
@@ -150,15 +230,33 @@ impl View {
             _ => None,
         });
         let mut imputation = Imputation::new(finished.collect());
+        let so_far = self.so_far(change);
         for result in result {
             if is_cut_short(result) {
-                let lowest = self.lowest(result.number).last();
-                if let Some(lowest) = lowest.filter(|lowest| lowest.is_finite()) {
-                    let steps = self.steps(result.number);
+                let (lowest, steps) = match result.outcome {
+                    TrialOutcome::Running => so_far[result.number as usize],
+                    _ => {
+                        let lowest = self.lowest(result.number).last();
+                        (lowest.unwrap_or(f64::INFINITY), self.steps(result.number))
+                    }
+                };
+                if lowest.is_finite() {
                     result.outcome = TrialOutcome::imputed(imputation.cost(lowest, steps));
                 }
             }
         }
+    }
+
+    /// Lowest cost and last step of each trial at a change.
+    fn so_far(&self, change: Change) -> Vec<(f64, usize)> {
+        let mut so_far = vec![(f64::INFINITY, 0); self.trials.len()];
+        for (number, report) in self.log.iter().take_while(|(_, report)| report.change <= change) {
+            let (lowest, steps) = &mut so_far[*number as usize];
+            let cost = self.direction.cost(report.value);
+            *lowest = if cost.is_finite() { lowest.min(cost) } else { *lowest };
+            *steps = (*steps).max(report.step as usize);
+        }
+        so_far
     }
 
     /// Lowest cost up to each step.
@@ -212,18 +310,17 @@ impl View {
 
     /// Adds new reports in the order in which they were made. A report of a known step is that of a later
     /// attempt, and replaces this step and all later ones.
-    fn take_reports(&mut self, change: Change, reports: BTreeMap<u64, Vec<TrialReport>>) {
+    fn take_reports(&mut self, change: Change, reports: Vec<(u64, TrialReport)>) {
         self.reports_change = change;
         self.reports.resize(self.trials.len(), Vec::new());
-        for (number, reports) in reports {
-            let Some(curve) = self.reports.get_mut(number as usize) else {
+        for (number, report) in &reports {
+            let Some(curve) = self.reports.get_mut(*number as usize) else {
                 continue;
             };
-            for report in reports {
-                curve.truncate(curve.partition_point(|known| known.step < report.step));
-                curve.push(report);
-            }
+            curve.truncate(curve.partition_point(|known| known.step < report.step));
+            curve.push(*report);
         }
+        self.log.extend(reports);
     }
 }
 
@@ -238,13 +335,15 @@ impl Storage {
     /// Updates the trials and reports of a view.
     pub fn refresh_reports(&mut self, view: &mut View) -> Result<(), StorageError> {
         let (study, since, reports_since) = (view.study, view.change, view.reports_change);
-        let (change, trials, reports) = self.read(|session| {
+        let (change, trials, reports, decisions) = self.read(|session| {
             let (change, trials) = trials_since(session, study, since)?;
             let reports = reports_since_change(session, study, reports_since)?;
-            Ok((change, trials, reports))
+            let decisions = decisions_since_change(session, study, reports_since)?;
+            Ok((change, trials, reports, decisions))
         })?;
         view.take_trials(self.name(), change, trials)?;
         view.take_reports(change, reports);
+        view.decisions.extend(decisions);
         Ok(())
     }
 }
@@ -290,27 +389,55 @@ fn reports_since_change(
     session: &mut dyn Session,
     study: StudyId,
     since: Change,
-) -> Result<BTreeMap<u64, Vec<TrialReport>>, StorageError> {
+) -> Result<Vec<(u64, TrialReport)>, StorageError> {
     let storage = session.storage().to_owned();
-    let mut reports: BTreeMap<u64, Vec<TrialReport>> = BTreeMap::new();
+    let mut reports = Vec::new();
     session.each(
-        "SELECT number, step, attempt, value, seconds, operations, reported FROM surefoot_report \
+        "SELECT number, step, attempt, value, seconds, operations, reported, change \
+         FROM surefoot_report \
          WHERE study = ?1 AND change > ?2 ORDER BY change",
         &cells![study.id, since],
         &mut |row| {
             let mut row = Reader::new(&storage, "a report", row);
-            reports.entry(row.get()?).or_default().push(TrialReport {
+            let number = row.get()?;
+            let report = TrialReport {
                 step: row.get()?,
                 attempt: row.get()?,
                 value: row.get()?,
                 seconds: row.get()?,
                 operations: row.get()?,
                 at: row.get()?,
-            });
+                change: row.get()?,
+            };
+            reports.push((number, report));
             Ok(())
         },
     )?;
     Ok(reports)
+}
+
+/// Decisions of the scheduler after a change, in order.
+fn decisions_since_change(
+    session: &mut dyn Session,
+    study: StudyId,
+    since: Change,
+) -> Result<Vec<StoredDecision>, StorageError> {
+    let rows = session.query(
+        "SELECT number, until, budget, seen, change FROM surefoot_decision \
+         WHERE study = ?1 AND change > ?2 ORDER BY decision",
+        &cells![study.id, since],
+    )?;
+    let decision = |row| {
+        let mut row = session.reader("a decision", row);
+        Ok(StoredDecision {
+            number: row.get()?,
+            until: row.get()?,
+            budget: row.get()?,
+            seen: row.get()?,
+            change: row.get()?,
+        })
+    };
+    rows.into_iter().map(decision).collect()
 }
 
 fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<FrozenTrial, StorageError> {
@@ -329,6 +456,7 @@ fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<FrozenTrial, StorageEr
     let state = match name.as_str() {
         "waiting" => TrialState::Waiting,
         "running" => TrialState::Running,
+        "paused" => TrialState::Paused,
         "lost" => TrialState::Lost,
         "complete" => TrialState::Complete { value: value.ok_or_else(|| missing("value"))? },
         "pruned" => TrialState::Pruned { value, reason: reason.ok_or_else(|| missing("reason"))? },

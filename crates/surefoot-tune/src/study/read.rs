@@ -7,7 +7,7 @@ use super::{Study, Task, VERSION, duration};
 use crate::command;
 use crate::direction::Direction;
 use crate::space::{Condition, Domain, Parameter, Space, Value};
-use crate::{pruner, sampler};
+use crate::{pruner, sampler, scheduler};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,13 +15,16 @@ use surefoot_plan::{Document, Loss, Plan, PlanError, nearest};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 
 /// Keys of `[tune]`.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 19] = [
     "version",
     "name",
     "command",
+    "resume",
+    "keep_alive",
     "objective",
     "direction",
     "seed",
+    "scheduler",
     "sampler",
     "rules",
     "pruner",
@@ -422,6 +425,7 @@ impl Reader<'_> {
             let pruners = settings.pruners.clone().listed(&entries);
             settings.pruners = pruners.map_err(|message| self.fault("tune.pruner", message))?;
         }
+        self.scheduler(tune, command, &mut settings)?;
         settings.pruners = settings.rules();
         settings.trials = self.count(tune, "trials")?;
         settings.time = self.duration(tune, "time")?;
@@ -447,6 +451,69 @@ impl Reader<'_> {
             settings.patience = patience;
         }
         Ok(settings)
+    }
+
+    /// Reads `scheduler` and `resume`.
+    ///
+    /// The default is a scheduler where trials can pause, unless the study names a sampler or pruners: then it asks for
+    /// a search with those. A scheduler has no use for pruners; indicators still end trials with a problem.
+    fn scheduler(
+        &self,
+        tune: Option<&dyn TableLike>,
+        command: bool,
+        settings: &mut StudyConfig,
+    ) -> Result<(), PlanError> {
+        let has = |key: &str| tune.is_some_and(|tune| tune.contains_key(key));
+        settings.sampler_is_named = has("sampler");
+        settings.resumes = self.of_command(tune, "resume", command)?.unwrap_or(!command);
+        settings.keep_alive = self.of_command(tune, "keep_alive", command)?.unwrap_or(false);
+        let is_published = self.text("tune", tune, "rules")?.as_deref() == Some("bttackler");
+        let names_rules = has("sampler") || has("pruner") || is_published;
+        settings.scheduler = match tune.and_then(|tune| tune.get("scheduler")) {
+            None if settings.resumes && !names_rules => {
+                Some(scheduler::SchedulerConfig::new(scheduler::FreezeThaw::default()))
+            }
+            None => None,
+            Some(item) => match self.json("tune.scheduler", item)? {
+                Json::String(name) if name == pruner::NONE => None,
+                given => Some(scheduler::SchedulerConfig::from_value(&given).map_err(|error| {
+                    let option = error.option.map(|option| format!(".{option}"));
+                    let path = format!("tune.scheduler{}", option.unwrap_or_default());
+                    self.fault(&path, error.message)
+                })?),
+            },
+        };
+        if settings.scheduler.is_some() && !settings.resumes {
+            let message =
+                "a scheduler pauses trials, and the command does not say that it can resume";
+            let help =
+                "write `resume = true` if the program continues from a checkpoint in SUREFOOT_DIR";
+            return Err(self.document.error_at("tune.scheduler", message, Some(help.to_owned())));
+        }
+        if settings.scheduler.is_some() && !has("pruner") {
+            settings.pruners.pruners.clear();
+        }
+        Ok(())
+    }
+
+    /// Reads a boolean that only commands have.
+    fn of_command(
+        &self,
+        tune: Option<&dyn TableLike>,
+        key: &str,
+        command: bool,
+    ) -> Result<Option<bool>, PlanError> {
+        let Some(item) = tune.and_then(|tune| tune.get(key)) else {
+            return Ok(None);
+        };
+        let path = format!("tune.{key}");
+        match item.as_bool() {
+            _ if !command => {
+                Err(self.fault(&path, format!("`{key}` is for studies with a command")))
+            }
+            Some(value) => Ok(Some(value)),
+            None => Err(self.fault(&path, format!("`{key}` must be true or false"))),
+        }
     }
 
     /// Converts a TOML value to JSON.

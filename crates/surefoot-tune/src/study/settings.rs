@@ -2,22 +2,21 @@
 
 use crate::direction::Direction;
 use crate::storage::ClaimLimits;
-use crate::{pruner, sampler};
+use crate::{pruner, sampler, scheduler};
 use std::time::Duration;
 
 /// Budget keys, which may differ between workers of a study.
 pub(super) const BUDGET: [&str; 4] = ["trials", "time", "workers", "operations"];
 /// Search keys, which do not affect the comparability of trials.
-pub(super) const SEARCH: [&str; 7] =
-    ["sampler", "seed", "rules", "pruner", "protect", "attempts", "patience"];
+pub(super) const SEARCH: [&str; 8] =
+    ["scheduler", "sampler", "seed", "rules", "pruner", "protect", "attempts", "patience"];
 
-/// Defaults of keys. Writing them out does not change a study.
-pub(crate) const DEFAULTS: [(&str, &str); 8] = [
+/// Defaults of keys. Writing them out does not change a study, unlike a sampler or a pruner: a study that names one has no
+/// scheduler by default.
+pub(crate) const DEFAULTS: [(&str, &str); 6] = [
     ("version", "1"),
     ("seed", "0"),
-    ("sampler", r#""tpe""#),
     ("rules", r#""surefoot""#),
-    ("pruner", r#"["diagnosis","prospect"]"#),
     ("protect", "3"),
     ("attempts", "3"),
     ("patience", r#""60s""#),
@@ -56,6 +55,15 @@ pub struct StudyConfig {
     pub seed: u64,
     /// Sampler.
     pub sampler: sampler::SamplerConfig,
+    /// Sampler for new trials if there is a scheduler too: true if the study names it, so that it suggests their
+    /// points instead of the scheduler.
+    pub sampler_is_named: bool,
+    /// Scheduler, which pauses and continues trials.
+    pub scheduler: Option<scheduler::SchedulerConfig>,
+    /// True if a trial can continue from where it was stopped.
+    pub resumes: bool,
+    /// True if a command runs all trials of a worker in one process.
+    pub keep_alive: bool,
     /// Pruners and indicators.
     pub pruners: pruner::PruningConfig,
     /// Number of trials.
@@ -80,6 +88,10 @@ impl StudyConfig {
             direction,
             seed: 0,
             sampler: sampler::SamplerConfig::default(),
+            sampler_is_named: false,
+            scheduler: None,
+            resumes: false,
+            keep_alive: false,
             pruners: pruner::PruningConfig::default(),
             trials: None,
             time: None,

@@ -55,6 +55,28 @@ fn omitted_keys_have_defaults() {
 }
 
 #[test]
+fn trials_that_can_resume_are_scheduled_unless_the_study_names_other_rules() {
+    let settings = |text: &str, more: &str| {
+        let settings =
+            study(&text.replace("trials = 20", &format!("trials = 20\n{more}"))).settings;
+        (settings.scheduler.map(|scheduler| scheduler.name()), settings.pruners.pruners.len())
+    };
+    let plan = |more: &str| settings(PLAN, more);
+    assert_eq!(plan(""), (Some("freeze_thaw"), 0));
+    assert_eq!(plan("protect = 1\nrules = \"surefoot\""), (Some("freeze_thaw"), 0));
+    assert_eq!(plan("sampler = \"tpe\""), (None, 1));
+    assert_eq!(plan("pruner = \"median\""), (None, 1));
+    assert_eq!(plan("rules = \"bttackler\""), (None, 0));
+    assert_eq!(plan("scheduler = \"none\""), (None, 1));
+    assert_eq!(plan("scheduler = \"asha\"\nsampler = \"tpe\""), (Some("asha"), 0));
+    assert_eq!(plan("scheduler = \"asha\"\npruner = \"median\""), (Some("asha"), 1));
+    let command = "[tune]\ntrials = 20\ncommand = \"x\"\ndirection = \"minimize\"\n\
+                   [parameters]\nx = { int = [1, 2] }\n";
+    assert_eq!(settings(command, ""), (None, 1));
+    assert_eq!(settings(command, "resume = true"), (Some("freeze_thaw"), 0));
+}
+
+#[test]
 fn parameters_are_named_by_path_or_name() {
     let study = study(PLAN);
     let names: Vec<&str> = study.space.parameters().iter().map(|p| p.name.as_str()).collect();
@@ -146,7 +168,7 @@ fn the_noise_factor_depends_on_the_sampler() {
         let rules = study(&text).settings.pruners;
         rules.pruners[0].option("noise_factor").and_then(serde_json::Value::as_f64)
     };
-    assert_eq!(factor(""), Some(1.0));
+    assert_eq!(factor("scheduler = \"none\""), Some(1.0));
     assert_eq!(factor("sampler = \"random\""), Some(3.0));
     assert_eq!(factor("pruner = { name = \"prospect\", noise_factor = 2 }"), Some(2.0));
 }
@@ -156,6 +178,9 @@ fn errors_show_their_line() {
     let cases = [
         ("trials = 20", "trails = 20", "unknown key `trails`", 3),
         ("trials = 20", "trials = 0", "at least 1", 3),
+        ("trials = 20", "scheduler = 'hill'", "available: freeze_thaw, asha, hyperband", 3),
+        ("trials = 20", "scheduler = { name = 'asha', first_rung = 2 }", "fraction above 0", 3),
+        ("trials = 20", "resume = true", "`resume` is for studies with a command", 3),
         ("trials = 20", "time = 'long'", "invalid duration", 3),
         ("trials = 20", "version = 9", "newer Surefoot", 3),
         ("trials = 20", "objective = 'speed'", "the objective is `metric`", 3),

@@ -75,7 +75,7 @@ pub(crate) fn another_layout_is_an_error_and_untouched(url: &str) {
     }
     let before = is_file.then(|| std::fs::read(url).expect("a file"));
     let error = Storage::open(url).expect_err("refused").to_string();
-    let end = "written by another version of Surefoot (layout 99, supported: 3)";
+    let end = "written by another version of Surefoot (layout 99, supported: 4)";
     assert!(error.ends_with(end), "{error}");
     let after = is_file.then(|| std::fs::read(url).expect("a file"));
     assert!(before == after, "the file has changed");

@@ -5,28 +5,28 @@
 
 /// Lower triangle of a square matrix, row by row.
 #[derive(Clone, Debug)]
-pub(super) struct Lower {
+pub(crate) struct Lower {
     rows: Vec<Vec<f64>>,
 }
 
 impl Lower {
     /// Builds a triangle from its entries.
-    pub(super) fn new(n: usize, entry: impl Fn(usize, usize) -> f64) -> Lower {
+    pub(crate) fn new(n: usize, entry: impl Fn(usize, usize) -> f64) -> Lower {
         let row = |i| (0..=i).map(|j| entry(i, j)).collect();
         Lower { rows: (0..n).map(row).collect() }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Entry of row `i` and column `j <= i`.
-    pub(super) fn at(&self, i: usize, j: usize) -> f64 {
+    pub(crate) fn at(&self, i: usize, j: usize) -> f64 {
         self.rows[i][j]
     }
 
     /// The factor L of this symmetric matrix L Lᵀ, or `None` if it is not positive definite.
-    pub(super) fn factor(mut self) -> Option<Lower> {
+    pub(crate) fn factor(mut self) -> Option<Lower> {
         for i in 0..self.len() {
             let (done, rest) = self.rows.split_at_mut(i);
             let row = &mut rest[0];
@@ -43,7 +43,7 @@ impl Lower {
     }
 
     /// Solves L x = b.
-    pub(super) fn forward(&self, b: &[f64]) -> Vec<f64> {
+    pub(crate) fn forward(&self, b: &[f64]) -> Vec<f64> {
         let mut x: Vec<f64> = Vec::with_capacity(b.len());
         for (i, row) in self.rows.iter().enumerate() {
             x.push((b[i] - dot(&row[..i], &x)) / row[i]);
@@ -52,7 +52,7 @@ impl Lower {
     }
 
     /// Solves Lᵀ x = b.
-    pub(super) fn backward(&self, b: &[f64]) -> Vec<f64> {
+    pub(crate) fn backward(&self, b: &[f64]) -> Vec<f64> {
         let mut x = b.to_vec();
         for (i, row) in self.rows.iter().enumerate().rev() {
             x[i] /= row[i];
@@ -63,7 +63,7 @@ impl Lower {
     }
 
     /// Lower triangle of the inverse of L Lᵀ.
-    pub(super) fn inverse(&self) -> Lower {
+    pub(crate) fn inverse(&self) -> Lower {
         let n = self.len();
         // Columns of L⁻¹, each from its diagonal downwards.
         let columns: Vec<Vec<f64>> = (0..n).map(|j| self.inverse_column(j)).collect();
@@ -81,7 +81,7 @@ impl Lower {
 }
 
 /// Sums eight products at a time, which vectorizes with the same order of additions on every machine.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_wide, a_rest) = a.as_chunks::<8>();
     let (b_wide, b_rest) = b[..a.len()].as_chunks::<8>();
     let mut sums = [0.0; 8];

@@ -7,14 +7,14 @@ use std::f64::consts::FRAC_1_SQRT_2;
 ///
 /// A number has one coordinate. A choice has one per value, so that any two are at distance 1. A missing
 /// value is in the middle.
-pub(super) struct Embedding {
+pub(crate) struct Embedding {
     /// First coordinate and number of choices (0 for a number) of each parameter.
     parts: Vec<(usize, usize)>,
     dimensions: usize,
 }
 
 impl Embedding {
-    pub(super) fn new(frame: &Frame<'_>) -> Embedding {
+    pub(crate) fn new(frame: &Frame<'_>) -> Embedding {
         let mut dimensions = 0;
         let parts = frame.axes().iter().map(|axis| {
             let first = dimensions;
@@ -28,13 +28,18 @@ impl Embedding {
         Embedding { parts: parts.collect(), dimensions }
     }
 
+    /// Number of coordinates.
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
     /// First coordinate of a parameter.
-    pub(super) fn first(&self, parameter: usize) -> usize {
+    pub(crate) fn first(&self, parameter: usize) -> usize {
         self.parts[parameter].0
     }
 
     /// Coordinates of a row.
-    pub(super) fn of(&self, row: &Row) -> Vec<f64> {
+    pub(crate) fn of(&self, row: &Row) -> Vec<f64> {
         let mut point = vec![0.0; self.dimensions];
         for (&(first, choices), &at) in self.parts.iter().zip(row) {
             match choices {

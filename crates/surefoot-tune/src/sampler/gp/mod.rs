@@ -4,8 +4,8 @@
 //! conditional parameters. A Cholesky factor, a kernel and a minimizer are a page each, with the same bits
 //! on every machine.
 
-mod cholesky;
-mod embedding;
+pub(crate) mod cholesky;
+pub(crate) mod embedding;
 mod process;
 
 use self::embedding::Embedding;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity};
 use surefoot_record::Record;
+use surefoot_tune::command::recorded_reports;
 use surefoot_tune::simulate::{RecordedEpoch, RecordedTrial, Task, read_taskset};
 use surefoot_tune::storage::{FrozenTrial, TrialReport, TrialState};
 use surefoot_tune::{Space, Study};
@@ -149,13 +150,13 @@ fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
     }
 }
 
-/// Warns about trials without a run directory: indicators cannot inspect them.
+/// Warns about trials without losses: indicators cannot inspect them.
 fn warn_of_unseen(stored: &Stored, task: &Task, console: &Console) {
     let trials = task.trials.iter();
     let unseen = trials.filter(|trial| trial.available.is_empty()).count();
     if unseen > 0 {
         console.warn(&format!(
-            "{}: {unseen} of {} trials are commands or have no run directory here; indicators skip them",
+            "{}: {unseen} of {} trials reported no losses or have no directory here; indicators skip them",
             stored.name,
             task.trials.len()
         ));
@@ -218,9 +219,10 @@ fn recorded(trial: &FrozenTrial, stored: &Stored) -> RecordedTrial {
     let curve = view.curve(trial.number).unwrap_or_default();
     // Without the run directory only the reports in the store are available.
     let mut places = places(trial, stored).into_iter();
-    let seen = places.find_map(|run| Seen::read(&run, reports));
+    let seen = places
+        .find_map(|run| Seen::read(&run, reports).or_else(|| Seen::of_command(&run, reports)));
     let (facts, available, mut epochs) = match seen {
-        Some(seen) => (seen.facts, BTreeSet::from(SEEN), seen.epochs),
+        Some(seen) => (seen.facts, seen.available, seen.epochs),
         None => (Facts::default(), BTreeSet::new(), Vec::new()),
     };
     epochs.resize_with(reports.len(), || RecordedEpoch {
@@ -261,6 +263,7 @@ fn places(trial: &FrozenTrial, stored: &Stored) -> Vec<PathBuf> {
 /// What a run directory has of a trial.
 struct Seen {
     facts: Facts,
+    available: BTreeSet<Quantity>,
     epochs: Vec<RecordedEpoch>,
 }
 
@@ -294,6 +297,40 @@ impl Seen {
                 spent: 0.0,
             });
         }
-        Some(Seen { facts: run.header().facts.clone(), epochs })
+        Some(Seen { facts: run.header().facts.clone(), available: BTreeSet::from(SEEN), epochs })
+    }
+
+    /// Losses and layers that a command reported.
+    fn of_command(dir: &Path, reports: &[TrialReport]) -> Option<Seen> {
+        let lines = recorded_reports(dir).ok()?;
+        lines.iter().find(|line| line.observation.is_some())?;
+        let layers = lines.last().map(|line| line.layers.clone()).unwrap_or_default();
+        let mut available = BTreeSet::from([Quantity::Loss]);
+        if !layers.is_empty() {
+            available.extend([Quantity::Gradients, Quantity::Outputs]);
+        }
+        let observed = lines.iter().filter(|line| line.observation.is_some()).count();
+        let facts = Facts {
+            layers,
+            epochs: lines.iter().rev().find_map(|line| line.epochs),
+            // One loss an epoch, or one a step.
+            steps_per_epoch: Some((observed / reports.len().max(1)).max(1) as u64),
+            ..Facts::default()
+        };
+        let mut epochs: Vec<RecordedEpoch> = Vec::new();
+        let mut observations = Vec::new();
+        for line in lines {
+            observations.extend(line.observation);
+            if line.step.is_some() {
+                epochs.push(RecordedEpoch {
+                    observations: std::mem::take(&mut observations),
+                    evaluations: Vec::new(),
+                    cost: 0.0,
+                    spent: 0.0,
+                });
+            }
+        }
+        // The directory may be that of another study.
+        (epochs.len() == reports.len()).then_some(Seen { facts, available, epochs })
     }
 }

@@ -274,7 +274,10 @@ impl PruningCallback<'_, '_> {
                 run.stop(if reason.counts { StopReason::Early } else { StopReason::Pruned });
                 self.state = Some(TrialState::Pruned { value, reason });
             }
-            Ok(Some(_)) => run.stop(StopReason::Interrupted),
+            Ok(Some(state)) => {
+                self.state = (state == TrialState::Paused).then_some(state);
+                run.stop(StopReason::Interrupted);
+            }
             Err(error) => {
                 self.error = Some(error);
                 run.stop(StopReason::Interrupted);

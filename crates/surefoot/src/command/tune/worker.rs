@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Role, to_stderr};
 use std::time::Duration;
 use surefoot_diagnose::{Diagnosis, Facts, Thresholds};
-use surefoot_tune::command::CommandObjective;
+use surefoot_tune::command::{CommandObjective, KeepAlive};
 use surefoot_tune::storage::{Storage, StoredStudy, vectors};
 use surefoot_tune::study::Task;
 use surefoot_tune::worker::{Worker, WorkerExit};
@@ -44,6 +44,9 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
                 direction: config.direction,
                 grace: GRACE,
                 diagnosis,
+                keep_alive: config.keep_alive.then(|| {
+                    KeepAlive::new(project.dir.join("workers").join(super::folder_name(name)))
+                }),
             };
             worker.run(&mut storage, &study, &mut objective)
         }

@@ -34,11 +34,11 @@ fn parameters(point: &Point) -> String {
     entries.collect::<Vec<_>>().join(", ")
 }
 
-/// The best trial that is complete or was stopped because it had converged.
+/// The best trial that is complete, paused, or was stopped because it had converged.
 fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v FrozenTrial, f64)> {
     let direction = study.settings.direction;
     let trials = view.trials().iter();
-    let counting = trials.filter_map(|trial| Some((trial, counting(trial)?)));
+    let counting = trials.filter_map(|trial| Some((trial, counting(trial, view)?)));
     // The first of equals.
     counting.reduce(|best, other| match direction.cost(other.1) < direction.cost(best.1) {
         true => other,
@@ -47,16 +47,17 @@ fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v FrozenTrial, f64)> {
 }
 
 /// Finite value of a trial, if it counts.
-fn counting(trial: &FrozenTrial) -> Option<f64> {
-    let value = match trial.final_state()? {
+fn counting(trial: &FrozenTrial, view: &View) -> Option<f64> {
+    let value = match &trial.state {
         TrialState::Complete { value } => Some(*value),
         TrialState::Pruned { value, reason } if reason.counts => *value,
+        TrialState::Paused => view.value(trial.number),
         _ => None,
     };
     value.filter(|value| value.is_finite())
 }
 
-/// JSON event of an ended trial.
+/// JSON event of a trial that has ended or was paused.
 #[derive(Serialize)]
 struct TrialEvent<'a> {
     event: &'static str,
@@ -88,7 +89,10 @@ impl<'a> TrialEvent<'a> {
             event: "trial",
             number: trial.number,
             state: trial.state.name(),
-            value: trial.value(),
+            value: match trial.state {
+                TrialState::Paused => view.value(trial.number),
+                _ => trial.value(),
+            },
             epochs: view.steps(trial.number),
             reason,
             message,

@@ -27,6 +27,7 @@ struct OutlineEvent<'a> {
     objective: &'a str,
     direction: &'a str,
     seed: u64,
+    scheduler: Option<&'a surefoot_tune::scheduler::SchedulerConfig>,
     sampler: &'a surefoot_tune::sampler::SamplerConfig,
     pruner: &'a pruner::PruningConfig,
     trials: Option<u64>,
@@ -49,6 +50,7 @@ impl Outline<'_> {
             objective: settings.objective.name(),
             direction: settings.direction.name(),
             seed: settings.seed,
+            scheduler: settings.scheduler.as_ref(),
             sampler: &settings.sampler,
             pruner: &settings.pruners,
             trials: settings.trials,
@@ -69,7 +71,17 @@ impl Outline<'_> {
             facts.push(("command", command.clone()));
         }
         facts.push(("store", format!("{}, {}", self.store, self.contents())));
-        facts.push(("sampler", format!("{}, seed {}", settings.sampler.name(), settings.seed)));
+        match &settings.scheduler {
+            Some(scheduler) if !settings.sampler_is_named => {
+                facts.push(("scheduler", format!("{}, seed {}", scheduler.name(), settings.seed)));
+            }
+            scheduler => {
+                let name = scheduler.as_ref().map(|scheduler| scheduler.name().to_owned());
+                facts.extend(name.map(|name| ("scheduler", name)));
+                let sampler = settings.sampler.name();
+                facts.push(("sampler", format!("{sampler}, seed {}", settings.seed)));
+            }
+        }
         facts.push(("pruners", pruners(&settings.pruners)));
         facts.push(("budget", self.budget()));
         let threads = number::counted(self.threads as u64, "thread");
@@ -111,7 +123,10 @@ impl Outline<'_> {
     fn budget(&self) -> String {
         let settings = &self.study.settings;
         let parts = [
-            settings.trials.map(|n| number::counted(n, "trial")),
+            settings.trials.map(|n| match settings.scheduler {
+                Some(_) => format!("the epochs of {}", number::counted(n, "full training")),
+                None => number::counted(n, "trial"),
+            }),
             settings.time.map(number::rough_time),
             settings.operations.map(|n| format!("{} multiplications", number::short(n))),
         ];

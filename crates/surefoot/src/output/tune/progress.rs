@@ -1,10 +1,11 @@
-//! Progress of a search: a line for each ended trial, and the running trials below.
+//! Progress of a search: a line for each trial that ended or was paused, and the running trials below.
 
 use super::{TrialEvent, best, counting, value};
 use crate::output::screen::Screen;
 use crate::output::{Role, number};
 use std::time::Duration;
 use surefoot_tune::Study;
+use surefoot_tune::scheduler::ScheduleHistory;
 use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 
 /// Failed trials after which a search without any other outcome stops.
@@ -17,6 +18,8 @@ pub(crate) struct SearchProgress<'a> {
     study: &'a Study,
     /// True for trials whose end was printed.
     printed: Vec<bool>,
+    /// Epochs at which the pause of a trial was last printed.
+    paused: Vec<usize>,
     /// Number of trials that had ended before this search.
     before: usize,
     /// Prefix of the names of this process's workers.
@@ -42,6 +45,7 @@ impl<'a> SearchProgress<'a> {
             failed: 0,
             best: best(study, view)
                 .map_or(f64::INFINITY, |(_, value)| study.settings.direction.cost(value)),
+            paused: view.trials().iter().map(|trial| view.steps(trial.number)).collect(),
             printed,
         }
     }
@@ -62,13 +66,19 @@ impl<'a> SearchProgress<'a> {
     /// Prints new results and redraws the running trials.
     pub(crate) fn update(&mut self, view: &View, elapsed: Duration, screen: &Screen) {
         self.printed.resize(view.trials().len(), false);
+        self.paused.resize(view.trials().len(), 0);
         for trial in view.trials() {
             let printed = &mut self.printed[trial.number as usize];
-            if trial.final_state().is_some() && !*printed {
-                *printed = true;
+            let steps = view.steps(trial.number);
+            let paused = &mut self.paused[trial.number as usize];
+            let is_paused = trial.state == TrialState::Paused && *paused < steps;
+            if is_paused || trial.final_state().is_some() && !*printed {
+                *printed = !is_paused;
+                *paused = steps;
                 self.count(trial);
                 screen.event(&TrialEvent::of(trial, view));
-                let cost = counting(trial).map(|value| self.study.settings.direction.cost(value));
+                let cost =
+                    counting(trial, view).map(|value| self.study.settings.direction.cost(value));
                 // In the order of printing, not of ending.
                 let is_best = cost.is_some_and(|cost| cost < self.best);
                 self.best = cost.map_or(self.best, |cost| self.best.min(cost));
@@ -127,15 +137,28 @@ impl<'a> SearchProgress<'a> {
             })
             .collect();
         let over = self.printed.iter().filter(|printed| **printed).count();
-        let mut parts = vec![match self.study.settings.trials {
-            Some(all) => format!("{over} of {all} trials"),
-            None => number::counted(over as u64, "trial"),
+        let paused = view.trials().iter().filter(|t| t.state == TrialState::Paused).count();
+        let mut parts = vec![match (self.study.settings.trials, &self.study.settings.scheduler) {
+            (Some(all), None) => format!("{over} of {all} trials"),
+            (Some(all), Some(_)) => {
+                let done = trainings(view);
+                let trials = number::counted(view.trials().len() as u64, "trial");
+                format!("{done:.1} of {all} trainings, {trials}")
+            }
+            (None, _) => number::counted(over as u64, "trial"),
         }];
+        if paused > 0 {
+            parts.push(format!("{paused} paused"));
+        }
         if let Some((trial, best)) = best(self.study, view) {
             let best = value(self.study, best);
             parts.push(format!("best {best} (trial {})", trial.number));
         }
-        if let Some(left) = self.time_left(over, elapsed) {
+        let done = match self.study.settings.scheduler {
+            Some(_) => trainings(view) as usize,
+            None => over,
+        };
+        if let Some(left) = self.time_left(done, elapsed) {
             parts.push(format!("{} left", number::time(left.as_secs_f64())));
         }
         lines.push(parts.join(", "));
@@ -158,6 +181,13 @@ impl<'a> SearchProgress<'a> {
     }
 }
 
+/// Full trainings that the epochs so far amount to.
+fn trainings(view: &View) -> f64 {
+    let mut history = ScheduleHistory::default();
+    view.update_schedule(&mut history);
+    history.trainings()
+}
+
 /// Completed and planned epochs.
 fn epochs(trial: &FrozenTrial, view: &View) -> String {
     let done = view.steps(trial.number);
@@ -175,7 +205,11 @@ fn line(
     is_best: bool,
     width: Option<usize>,
 ) -> String {
-    let reached = trial.value().map(|reached| value(study, reached));
+    let reached = match trial.state {
+        TrialState::Paused => view.value(trial.number),
+        _ => trial.value(),
+    };
+    let reached = reached.map(|reached| value(study, reached));
     let head = format!(
         "{:>5}  {:<8}  {:>7}  {:>9}",
         trial.number,

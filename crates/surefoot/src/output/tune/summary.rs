@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use surefoot_tune::scheduler::ScheduleHistory;
 use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 use surefoot_tune::study::Task;
 use surefoot_tune::{Point, Study};
@@ -27,11 +28,12 @@ struct SummaryEvent<'a> {
     complete: usize,
     pruned: usize,
     failed: usize,
+    paused: usize,
     /// Waiting, running and lost trials.
     open: usize,
     /// Pruned trials by pruner or indicator.
     pruned_by: BTreeMap<&'a str, usize>,
-    /// Fraction of the planned epochs saved by pruning.
+    /// Fraction of the planned epochs saved by pruning and pausing.
     saved: f64,
     /// Exhausted part of the budget.
     ended_by: Option<Spent>,
@@ -67,6 +69,7 @@ impl<'a> Summary<'a> {
             complete: count("complete"),
             pruned: count("pruned"),
             failed: count("failed"),
+            paused: count("paused"),
             open: count("waiting") + count("running") + count("lost"),
             pruned_by,
             saved: saved(view),
@@ -105,6 +108,9 @@ impl<'a> Summary<'a> {
         if event.failed > 0 {
             counts.push(format!("{} failed", event.failed));
         }
+        if event.paused > 0 {
+            counts.push(format!("{} paused", event.paused));
+        }
         if event.open > 0 {
             counts.push(format!("{} unfinished", event.open));
         }
@@ -112,7 +118,7 @@ impl<'a> Summary<'a> {
             String::new(),
             format!("  {:<10} {}: {}", "trials", event.trials, counts.join(", ")),
         ];
-        if event.pruned > 0 {
+        if event.pruned + event.paused > 0 {
             let saved = event.saved * 100.0;
             lines.push(format!("  {:<10} {saved:.0}% of the planned epochs", "saved"));
         }
@@ -135,6 +141,9 @@ impl<'a> Summary<'a> {
         }
         let time = number::time(event.seconds);
         let why = match event.ended_by {
+            Some(Spent::Trials) if self.study.settings.scheduler.is_some() => {
+                ", as many epochs as that many trainings"
+            }
             Some(Spent::Trials) => ", all trials finished",
             Some(Spent::Time) => ", time budget used up",
             Some(Spent::Operations) => ", operations budget used up",
@@ -169,8 +178,15 @@ enum Spent {
 fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<Spent> {
     let settings = &study.settings;
     let over = view.trials().iter().filter(|trial| trial.final_state().is_some());
-    let over = over.count() as u64;
-    if settings.trials.is_some_and(|trials| over >= trials) {
+    let done = match settings.scheduler {
+        None => over.count() as f64,
+        Some(_) => {
+            let mut history = ScheduleHistory::default();
+            view.update_schedule(&mut history);
+            history.trainings() + 1e-9
+        }
+    };
+    if settings.trials.is_some_and(|trials| done >= trials as f64) {
         return Some(Spent::Trials);
     }
     let operations = settings.operations;
@@ -189,15 +205,16 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Fraction of the planned epochs of ended trials that pruning saved.
+/// Fraction of the planned epochs of ended and paused trials that did not run.
 fn saved(view: &View) -> f64 {
     let (mut planned, mut spared) = (0.0, 0.0);
     for trial in view.trials() {
-        let (Some(end), Some(curve)) = (trial.final_state(), view.curve(trial.number)) else {
+        let is_paused = trial.state == TrialState::Paused;
+        let Some(curve) = view.curve(trial.number).filter(|curve| curve.over || is_paused) else {
             continue;
         };
         planned += curve.planned as f64;
-        if matches!(end, TrialState::Pruned { .. }) {
+        if is_paused || matches!(trial.state, TrialState::Pruned { .. }) {
             spared += curve.planned.saturating_sub(curve.costs.len()) as f64;
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod file;
 pub(crate) mod number;
 pub(crate) mod outline;
 pub(crate) mod progress;
+pub(crate) mod regret;
 pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod screen;

@@ -1,5 +1,6 @@
-//! `surefoot simulate`: replays recorded trials under other pruners.
+//! `surefoot simulate`: replays recorded trials under other pruners, samplers and schedulers.
 
+mod methods;
 mod recorded;
 mod searches;
 
@@ -37,6 +38,9 @@ Examples:
       Simulate whole searches: each suggested point is answered with the nearest recorded trial. The
       budget of a search is a fifth of the time of all recorded trials.
 
+  surefoot simulate taskset/ --methods
+      Compare samplers, pruners and schedulers by the regret of 20 searches a task.
+
 Exit codes: 0 success, 2 invalid input, 3 internal error.";
 
 /// Replay recorded trials under other pruners, without training
@@ -71,6 +75,18 @@ pub(crate) struct Arguments {
     /// Simulate searches with this sampler: random, sobol, tpe, gp or smac
     #[arg(long, value_name = "NAME", group = "drawing", conflicts_with = "sweep")]
     sampler: Option<String>,
+
+    /// Compare all search methods: random, TPE, pruners, and schedulers that pause trials
+    #[arg(
+        long,
+        group = "drawing",
+        conflicts_with_all = ["sweep", "sampler", "trials", "pruner", "settings"]
+    )]
+    methods: bool,
+
+    /// Parallel workers of a scheduled search
+    #[arg(long, value_name = "N", default_value = "1", requires = "methods")]
+    workers: NonZeroUsize,
 
     /// Budget of a search, as a fraction of the time of all recorded trials
     #[arg(
@@ -119,6 +135,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let sampler = sampler.transpose()?;
     let records = Recorded::read(arguments, &console)?;
     let is_overview = arguments.pruner.is_empty();
+    if arguments.methods {
+        return methods::run(records, arguments, &console);
+    }
     if let Some(sampler) = sampler {
         let rules = rules(&base.for_sampler(sampler.learns()), arguments)?;
         return searches::run(records, &sampler, &rules, arguments, &console);

@@ -80,7 +80,7 @@ pub(super) fn run(
 }
 
 /// Groups records by search problem.
-fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
+pub(super) fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
     let mut joined: Vec<(String, Option<SearchProblem>, Vec<RecordedTrial>)> = Vec::new();
     for recorded in records {
         let (task, problem) = (recorded.task, recorded.problem);
@@ -123,7 +123,15 @@ fn searches(
     budget: f64,
 ) -> Vec<Vec<Searched>> {
     let found = ground.alerts(rules);
-    let search = |seed: &u64| ground.search(&**sampler, *seed, rules, &found, budget);
+    in_parallel(seeds, |seed| ground.search(&**sampler, seed, rules, &found, budget))
+}
+
+/// Runs one search per seed on all cores.
+pub(super) fn in_parallel<T: Send>(
+    seeds: &[u64],
+    search: impl Fn(u64) -> Vec<T> + Sync,
+) -> Vec<Vec<T>> {
+    let search = &|seed: &u64| search(*seed);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let share = seeds.len().div_ceil(cores).max(1);
     thread::scope(|scope| {

@@ -47,8 +47,9 @@ TASKS = [
     Task("exchange-transformer", "exchange", 500, 500, 2000, 6e11, "median", False),
 ]
 SAMPLERS = ["random", "gp", "tpe", "smac"]
-# No pruners, the paper's baseline rule, the seven indicators, the same as published, and the default.
-VARIANTS = ["plain", "rule", "diagnosis", "bttackler", "surefoot"]
+# No pruners, the paper's baseline rule, the seven indicators, the same as published, the default pruners, and the default
+# scheduler, which pauses trials.
+VARIANTS = ["plain", "rule", "diagnosis", "bttackler", "surefoot", "freeze_thaw"]
 # Each indicator alone, as published (Table 5).
 INDICATORS = ["agv", "eag", "plc", "erg", "lar", "ulc", "nmg"]
 # All samples and the paper's epochs.
@@ -59,7 +60,7 @@ MOMENTS = [1 / 6, 1 / 2, 1.0]
 
 @dataclass(frozen=True)
 class Trial:
-    """An ended trial."""
+    """A trial that has ended or was paused."""
 
     number: int
     state: str
@@ -72,7 +73,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """A search and its trials in the order of their end."""
+    """A search and its trials in the order of their ends and pauses."""
 
     task: Task
     sampler: str
@@ -81,7 +82,9 @@ class Search:
     trials: list[Trial]
 
     def top(self, count: int) -> list[float]:
-        values = sorted((t.value for t in self.trials if t.value is not None), reverse=self.task.maximize)
+        # A trial that was paused is there several times.
+        latest = {t.number: t.value for t in self.trials}
+        values = sorted((v for v in latest.values() if v is not None), reverse=self.task.maximize)
         return values[:count]
 
     def best(self) -> Trial | None:
@@ -115,6 +118,7 @@ def variants(task: Task) -> dict[str, list[str]]:
         "diagnosis": ["diagnosis"],
         "bttackler": [],
         "surefoot": ["diagnosis", "prospect"],
+        "freeze_thaw": ["diagnosis"],
         **{indicator: [indicator] for indicator in INDICATORS},
     }
 
@@ -154,6 +158,8 @@ def search(
         options += ["--set", "tune.protect=0"]
     if variant == "bttackler" or variant in INDICATORS:
         options += ["--set", "tune.rules=bttackler"]
+    if variant == "freeze_thaw":
+        options += ["--set", "tune.scheduler=freeze_thaw"]
     for pruner in variants(task)[variant]:
         options += ["--pruner", pruner]
     options += ["--set", f"training.epochs={FULL_EPOCHS}"] if full else sized(task)
@@ -172,14 +178,16 @@ def search(
         partial.replace(result)
         if variant != "plain":
             shutil.rmtree(runs, ignore_errors=True)
-    trials, used = [], 0.0
+    trials: list[Trial] = []
+    spent: dict[int, float] = {}
     for line in result.read_text().splitlines():
         event: dict[str, Any] = json.loads(line)
         if event["event"] != "trial":
             continue
-        used += event["operations"]
+        spent[event["number"]] = event["operations"]
+        used = sum(spent.values())
         reason = event.get("reason") or {}
-        counts = event["state"] == "complete" or reason.get("counts", False)
+        counts = event["state"] in ("complete", "paused") or reason.get("counts", False)
         value = event["value"] if counts and isinstance(event["value"], float | int) else None
         trials.append(Trial(event["number"], event["state"], value, used, reason.get("by")))
     return Search(task, sampler, variant, seed, trials)
@@ -238,7 +246,7 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                 group = [by[task.name, sampler, variant, seed] for seed in seeds]
                 plain = [by[task.name, sampler, "plain", seed] for seed in seeds]
                 budget = budgets[task.name]
-                counts = [mean(sum(t.when <= budget * m for t in s.trials) for s in group) for m in MOMENTS]
+                counts = [mean(len({t.number for t in s.trials if t.when <= budget * m}) for s in group) for m in MOMENTS]
                 row = {
                     "task": task.name,
                     "sampler": sampler,
@@ -259,7 +267,7 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                     average = mean(best.value for best in bests if best is not None and best.value is not None)
                     theirs, plains = (reaching_on_average(s, average, budget) for s in (group, plain))
                     row["tsba_average"] = 1 - theirs / plains
-                    base = [mean(sum(t.when <= budget * m for t in s.trials) for s in plain) for m in MOMENTS]
+                    base = [mean(len({t.number for t in s.trials if t.when <= budget * m}) for s in plain) for m in MOMENTS]
                     row["more"] = [c / b - 1 if b else 0.0 for c, b in zip(counts, base)]
                 rows.append(row)
     overall = {}

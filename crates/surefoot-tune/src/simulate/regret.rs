@@ -25,7 +25,7 @@ impl RegretScale {
         let costs = |trial: usize| ground.record(trial).epochs.iter().map(|epoch| epoch.cost);
         let all = (0..ground.len()).flat_map(costs);
         let best = all.filter(|cost| cost.is_finite()).reduce(f64::min)?;
-        let last = (0..ground.len()).filter_map(|trial| costs(trial).last());
+        let last = (0..ground.len()).filter_map(|trial| costs(trial).next_back());
         let finite = |cost: f64| if cost.is_finite() { cost } else { f64::INFINITY };
         let mut last: Vec<f64> = last.map(finite).collect();
         last.sort_by(f64::total_cmp);

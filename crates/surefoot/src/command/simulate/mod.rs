@@ -43,7 +43,7 @@ Examples:
 
 Exit codes: 0 success, 2 invalid input, 3 internal error.";
 
-/// Replay recorded trials under other pruners, without training
+/// Replay recorded trials under other pruners and schedulers, without training
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -50,7 +50,7 @@ Examples:
 Exit codes: 0 success, 1 no trial produced a result, 2 invalid input, 3 internal error,
 130 interrupted.";
 
-/// Search for hyper-parameters and prune bad trials
+/// Search for hyper-parameters; pause or prune bad trials
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import html
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,12 +61,15 @@ def board(*paths: str | Path, host: str = "127.0.0.1", port: int | None = None) 
     command = [sys.executable, "-m", "surefoot", "board", "--json", "--host", host]
     if port is not None:
         command += ["--port", str(port)]
+    # The process imports this package even if only this one has it in its path.
+    path = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     process = subprocess.Popen(
         [*command, "--", *(str(path) for path in paths or ("runs",))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
         # An interrupt of the notebook does not end the board.
         start_new_session=True,
     )

@@ -21,7 +21,7 @@
 //!     }
 //! }
 //! diagnosis.finish();
-//! assert_eq!(diagnosis.findings()[0].problem.id(), "exploding_gradient");
+//! assert_eq!(diagnosis.findings()[0].problem.id(), "non_finite_loss");
 //! ```
 //!
 //! Findings are a pure function of the facts, thresholds and observations: no clock, no randomness, no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -14,6 +15,16 @@ from torch import nn  # noqa: E402
 import surefoot  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled() -> None:
+    """Attention is not observed in a process that has compiled code, as tests before these have."""
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None:
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+
 
 WIDTH, HEADS, CONTEXT = 32, 4, 32
 LETTERS = "abcdefghijklmnopqrstuvwxyz ."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,7 +70,7 @@ def deliver(is_fused):
     queue.measure("weight", {i: [it.detach() for it in layer] for i, layer in parameters.items()}, {}, 1.0)
     queue.measure("gradient", {i: [it.detach() for it in layer] for i, layer in parameters.items()}, {0: True}, 1.0)
     queue.measure("output", {1: [torch.tanh(5 * torch.randn(8, 4))]}, {}, 1.0, (-0.98, 0.98))
-    queue.put([1.0], None, None, None, False)
+    queue.put([1.0], None, None, None)
     queue.deliver(session, wait=True)
     return session.core.seen
 
@@ -82,6 +83,7 @@ assert updates == [0.0099] * 3, updates
 
 @pytest.mark.parametrize("script", [COMPARED, DELIVERED], ids=["statistics", "delivery"])
 def test_fused_kernels_measure_what_plain_operations_do(script: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    package = str(Path(__file__).parents[2])
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": package}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -147,6 +147,21 @@ def test_nan_at_a_step_that_is_not_observed_names_the_first_layer() -> None:
     assert (finding.step, finding.layers) == (30, ["1"])
 
 
+def test_nan_in_the_inputs_of_a_step_that_is_not_observed_is_blamed_on_the_data() -> None:
+    x, y = data()
+    model = mlp()
+    optimizer = adam(model)
+    with surefoot.watch(model, optimizer, runs=None, every=16, on_finding="ignore") as run:
+        for step in range(60):
+            x[0, 0] = float("nan") if step == 37 else 0.0
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            run.step(loss)
+    assert [(it.problem, it.step) for it in run.findings if it.severity == "problem"] == [("abnormal_data", 38)]
+
+
 def test_a_step_that_is_not_observed_calls_no_operation() -> None:
     from torch.utils._python_dispatch import TorchDispatchMode
 

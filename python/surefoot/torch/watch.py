@@ -478,6 +478,8 @@ class Watch(Guarded):
         # With a loss scale, an overflow is expected: the scaler skips the step.
         if not is_finite and self._scaler.scale == 1.0:
             self._place = self._first_nonfinite()
+            if self._place is not None and self._place.phase == "input":
+                self._observe_input()
 
     def _first_nonfinite(self) -> NonFinite | None:
         is_sharded = any(hasattr(it, "to_local") for it in self._parameters)

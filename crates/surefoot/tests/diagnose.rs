@@ -43,6 +43,18 @@ fn the_first_line_says_what_was_read() {
 }
 
 #[test]
+fn a_damaged_table_of_a_run_is_wrong_input() {
+    let folder = Folder::with("circles.toml", CIRCLES);
+    folder.digest(&["circles.toml"]);
+    folder.write("runs/circles-001/observations.layers.parquet", "PAR1 damaged PAR1");
+    for command in ["diagnose", "report"] {
+        let outcome = folder.run(&[command, "runs/circles-001"]);
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("observations.layers.parquet"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn a_recorded_run_has_everything_to_be_seen() {
     let folder = Folder::with("circles.toml", CIRCLES);
     folder.digest(&["circles.toml"]);

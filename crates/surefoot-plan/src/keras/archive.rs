@@ -274,6 +274,7 @@ fn is_absent(error: &hdf5_pure::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     fn error(bytes: &[u8]) -> String {
         match open(bytes.to_vec()) {
@@ -295,6 +296,15 @@ mod tests {
         assert!(error(b"\x89HDF\r\n\x1a\n\x00").starts_with("is damaged: the HDF5 file"));
         assert!(error(b"PK\x03\x04").starts_with("is damaged: the archive"));
         assert!(error(b"{\"class_name\":").starts_with("is damaged: the JSON"));
+    }
+
+    #[test]
+    fn a_decompression_bomb_is_refused() {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        writer.start_file("config.json", zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(&vec![b' '; 80 << 20]).unwrap();
+        let bytes = writer.finish().unwrap().into_inner();
+        assert!(bytes.len() < 1 << 20 && error(&bytes).contains("it expands to more than"));
     }
 
     #[test]

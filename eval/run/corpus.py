@@ -166,7 +166,7 @@ def tail(work: Path) -> str:
 
 
 def group_of(script: Path) -> str:
-    """What must be set before the framework is imported, which a fork of this process cannot change."""
+    """Settings that must be made before the framework is imported, which a fork of this process cannot change."""
     source = "".join(path.read_text() for path in script.parent.rglob("*.py")) if script.name == "train.py" else script.read_text()
     # Optimizers of Keras 2 are in a package of their own.
     return "legacy" if "optimizers.legacy" in source else "backend" if "KERAS_BACKEND" in source else ""

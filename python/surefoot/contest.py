@@ -1,4 +1,4 @@
-"""The contest of a training with its repairs, for every framework.
+"""Comparison of a training with its repairs, for every framework.
 
 A framework derives its trainings from :class:`Contestant` and :class:`Trainings`; the core decides what they train.
 """
@@ -170,7 +170,7 @@ class Contestant(ABC):
             self._has_failed = True
 
     def is_best(self, loss: float, metric: float | None) -> bool:
-        """Takes an evaluation. Returns True if it is the best so far, so that its weights have to be kept."""
+        """Adds an evaluation. Returns True if it is the best so far, so that its weights have to be kept."""
         self.has_finite_loss = math.isfinite(loss)
         self.last_metric = metric
         is_better = (
@@ -214,14 +214,14 @@ class Trainings(ABC, Generic[C]):
 
     @abstractmethod
     def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
-        """Applies an action to a new training with the actions ``applied``, and returns a sentence of what changed."""
+        """Applies an action to a new training with the actions ``applied``, and returns a sentence about the change."""
 
     @abstractmethod
     def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
         """Returns the actions as a diff of the program; ``None`` if they cannot be written as one with certainty."""
 
     def unwritten(self, contestant: C) -> list[str]:
-        """Returns sentences of what a source diff of its actions leaves out."""
+        """Returns sentences about the changes that a source diff of its actions leaves out."""
         return []
 
     def facts_of_model(self) -> dict[str, Any]:
@@ -355,7 +355,7 @@ class Trainings(ABC, Generic[C]):
         diff = self.source_diff(delivered.actions) if number else None
         findings = original.findings
         if status == "normal":
-            # Problems in spite of which the training as given learned, and that no repair improved.
+            # The training as given learned in spite of these problems, and no repair improved it.
             findings = [replace(it, severity="warning") for it in findings]
         result = Result(
             model=delivered.best_model(),

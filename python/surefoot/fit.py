@@ -190,7 +190,7 @@ def repair(
     its model, optimizer, loss function and training data through ``setup``, which returns them changed by the attempt,
     and reports steps and evaluations. The rest is as in :func:`surefoot.fit`: each call runs in a thread of its own
     that pauses in ``setup.step``, so that attempts take turns and only one of them runs at a time. Code of ``train``
-    outside of the loop over ``setup.epochs`` runs once per attempt, too.
+    outside the loop over ``setup.epochs`` runs once per attempt, too.
 
     Args:
         train: Training loop: a function of a ``Setup``.

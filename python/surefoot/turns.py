@@ -12,7 +12,7 @@ class Closed(BaseException):
 
 
 class Turns:
-    """Runs a function in a thread of its own that takes turns with the caller: never do both run at once.
+    """Runs a function in a thread of its own that takes turns with the caller: the two never run at the same time.
 
     Args:
         function: Called with this object. It calls :meth:`pause` where it can be interrupted.

@@ -302,8 +302,8 @@ impl Curve {
         self.step
     }
 
-    /// Returns true if the last loss, or a weight after the last step, was NaN or infinite. Whatever
-    /// else is measured then is a consequence.
+    /// Returns true if the last loss, or a weight after the last step, was NaN or infinite. All
+    /// other measurements are then consequences.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }

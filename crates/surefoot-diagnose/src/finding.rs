@@ -73,7 +73,7 @@ impl Problem {
     pub const ATTENTION_DRIFT: Problem = Problem::new("attention_drift");
     /// The learning rate does not fit its warm-up.
     pub const IMPROPER_WARMUP: Problem = Problem::new("improper_warmup");
-    /// Gradients are added to those of earlier steps. Found by those who see the loop, not by a detector.
+    /// Gradients are added to those of earlier steps. Found by adapters, not by a detector.
     pub const UNCLEARED_GRADIENTS: Problem = Problem::new("uncleared_gradients");
     /// Indicator of abnormal gradient values.
     pub const AGV: Problem = Problem::new("agv");

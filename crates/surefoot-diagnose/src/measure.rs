@@ -53,7 +53,7 @@ open_names! {
         LossRise = "loss_rise",
         /// Fluctuation of the loss relative to its total improvement.
         LossSwing = "loss_swing",
-        /// Loss divided by that of a blind guess.
+        /// Loss divided by that of the best constant prediction.
         LossToBaseline = "loss_to_baseline",
         /// Lowest loss so far.
         LowestLoss = "lowest_loss",
@@ -73,7 +73,7 @@ open_names! {
         ProjectedSkill = "projected_skill",
         /// Share of outputs at the bounds of their activation.
         SaturatedOutputs = "saturated_outputs",
-        /// Improvement over a blind guess: 0 is none, 1 is perfect.
+        /// Improvement over the best constant prediction: 0 is none, 1 is perfect.
         Skill = "skill",
         /// Skill lost since its best.
         SkillLost = "skill_lost",

@@ -403,8 +403,8 @@ impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
         Ok(())
     }
 
-    /// Trains the original to its end after all if it might have reached what `attempt` has in the end:
-    /// a training may promise more than its model is worth on other samples.
+    /// Trains the original to its end after all if it might have reached the final result of
+    /// `attempt`, which can be worse than its curve suggested.
     fn reconsider_original(&mut self, attempt: &Standing) -> Result<(), T::Error> {
         if self.given_up && !self.original_cannot_reach(attempt.best_skill()) {
             self.given_up = false;

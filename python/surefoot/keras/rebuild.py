@@ -1,4 +1,4 @@
-"""Builds Keras models anew, with changed layers and further ones around them."""
+"""Rebuilds Keras models with changed layers and further ones around them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from surefoot.keras.layers import CleanInputs
 from surefoot.keras.rebuild import Edit, is_graph, rebuild, seeded, with_output
 
 LEAST_RESIDUAL = 4
-"""Hidden layers that residual connections need at least."""
+"""Minimum number of hidden layers for residual connections."""
 
 _DENSE = ("dense", "conv1d", "conv2d", "conv3d")
 _RECTIFIERS = frozenset({"relu", "relu6", "leaky_relu", "elu", "celu", "gelu", "silu", "mish", "softplus"})
@@ -54,7 +54,7 @@ class Setup:
     """Mean and standard deviation of the targets, if they are standardized."""
 
     def apply(self, action: Mapping[str, Any]) -> str:
-        """Applies an action and returns a sentence of what changed.
+        """Applies an action and returns a sentence about the change.
 
         Raises:
             CannotApply: If the action does not fit this training. The message says why.
@@ -145,7 +145,7 @@ class Setup:
         return _replaces(len(layers), activation)
 
     def _draw(self, layer: Layer, activation: str | None) -> None:
-        """Draws the kernel of a built layer anew, and sets its bias to zero."""
+        """Re-initializes the kernel of a built layer, and sets its bias to zero."""
         initializer = _fitting(activation)[0](seed=self._key(layer))
         for variable in layer.layer.trainable_variables:
             is_kernel = len(variable.shape) > 1

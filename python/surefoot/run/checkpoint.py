@@ -1,4 +1,4 @@
-"""Automatic checkpoints: saves and restores what the training loop of a script carries."""
+"""Automatic checkpoints: saves and restores the state of a script's training loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surefoot.run.record import Recording, tell
 from surefoot.run.recover import Recovery
 from surefoot.run.restore import RestoreError, Restorer
 
-# A checkpoint may cost this part of the time, if no interval is given.
+# Share of the time that checkpoints may take, if no interval is given.
 SHARE = 0.02
 FIRST_AFTER = 1.0
 
@@ -162,7 +162,7 @@ class Checkpoints:
         restorer = Restorer(state["nodes"], tensors, self.loaders)
         chain = frames.chain(entry.frame, self.loaders.is_program)
         if is_last and [frames.name_of(frame) for frame in chain] != [saved["function"] for saved in state["frames"]]:
-            raise ResumeError("the training loop is called from another function than in the run")
+            raise ResumeError("the training loop is called from a different function than in the run")
         for frame, saved in zip(chain, state["frames"]):
             if frames.name_of(frame) != saved["function"]:
                 break

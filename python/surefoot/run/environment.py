@@ -1,4 +1,4 @@
-"""Fixes what differs between two executions beside random numbers: listings, arrivals, the clock, algorithms."""
+"""Fixes other differences between two executions than random numbers: listings, order of results, clock, algorithms."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ class Fit:
         loops, entry = self.loops, current.entry
 
         class Follower(sys.modules["keras"].callbacks.Callback):  # type: ignore[misc]
-            """Tells the loops where ``fit`` is."""
+            """Reports the position of ``fit`` to the loops."""
 
             def on_train_begin(self, logs: Any = None) -> None:
                 entry.roots["history"] = model.history

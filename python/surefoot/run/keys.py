@@ -304,7 +304,7 @@ class Keys:
 
 
 def is_clock(value: Any) -> bool:
-    """Returns true if ``value`` is the time of today in seconds, or in smaller units."""
+    """Returns true if ``value`` is a current time in seconds, or in smaller units."""
     if not isinstance(value, (int, float)):
         return False
     now = time.time()

@@ -123,7 +123,7 @@ class Launch:
             raise LaunchError(f"{run} was not recorded by `surefoot run` and cannot be resumed")
         script = Path(definition["script"])
         if not script.exists():
-            raise LaunchError(f"the script {script} of this run does not exist any more")
+            raise LaunchError(f"the script {script} of this run no longer exists")
         now = libraries()
         for name, version in definition["libraries"].items():
             if now.get(name) != version:

@@ -238,7 +238,7 @@ class KeyedIterator:
             raise StopIteration
         self.in_loop = loaders.is_pulled
         if loaders.is_skipping and not loaders.is_program(sys._getframe(1).f_code.co_filename):
-            # Nobody looks at these batches. A generator of the program might, so it gets real ones.
+            # These batches are not used, except perhaps by a generator of the program, which gets real ones.
             self.position += 1
             return None
         owner = (self.source.number, self.number)

@@ -254,7 +254,7 @@ class Recording:
         self.recorder.step(self.step, number, parts, extra)
 
     def event(self, kind: str, **fields: Any) -> None:
-        """Records something that happened."""
+        """Records an event."""
         if self.recorder is not None:
             try:
                 self.recorder.event(json.dumps({"event": kind, "step": self.step, **fields}))
@@ -264,7 +264,7 @@ class Recording:
     def stop(self, error: Exception) -> None:
         """Stops recording after an error; the training continues."""
         self.recorder = None
-        tell(f"the run is not recorded any more, and the training continues: {error}")
+        tell(f"the run is no longer recorded; the training continues: {error}")
 
 
 def tell(message: str) -> None:

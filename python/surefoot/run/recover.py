@@ -25,7 +25,7 @@ ROLLBACKS = 2
 FACTOR = 0.5
 """Factor of the learning rate."""
 EXTREME = 10.0
-"""A gradient norm is extreme from this multiple of the largest one of the recent good steps."""
+"""Multiple of the largest gradient norm of the recent good steps above which a norm is extreme."""
 WINDOW, WARM_UP = 64, 16
 EVERY = 50
 """Interval of the states to return to, in good steps."""

@@ -68,7 +68,7 @@ class Restorer:
                 raise RestoreError("a tensor that the script built before its loop is missing")
             plain = live.detach().cpu().contiguous()
             if _core.digests([plain.data_ptr()], [plain.nbytes])[0] != node["v"]["same"]:
-                raise RestoreError("the script builds other data than in the run: has a file changed?")
+                raise RestoreError("the script creates other data than in the run; was a file changed?")
             made = live
         else:
             _, shape, content = array
@@ -102,7 +102,7 @@ class Restorer:
                 raise RestoreError("an array that the script built before its loop is missing")
             plain = numpy.ascontiguousarray(live)
             if _core.digests([plain.ctypes.data], [plain.nbytes])[0] != node["v"]["same"]:
-                raise RestoreError("the script builds other data than in the run: has a file changed?")
+                raise RestoreError("the script creates other data than in the run; was a file changed?")
             return live
         _, shape, content = array
         restored = numpy.frombuffer(content, dtype=node["dtype"]).reshape(shape)
@@ -267,11 +267,11 @@ class Restorer:
     def _optimizer(self, node: Any, live: Any, index: int) -> Any:
         torch = sys.modules["torch"]
         if not isinstance(live, torch.optim.Optimizer):
-            raise RestoreError("an optimizer of the checkpoint is not there: was the script changed?")
+            raise RestoreError("the script does not create an optimizer of the checkpoint; was it changed?")
         self._made[index] = live
         parameters = [p for group in live.param_groups for p in group["params"]]
         if len(parameters) != len(node["parameters"]) or len(live.param_groups) != len(node["groups"]):
-            raise RestoreError("an optimizer has other parameters than in the checkpoint: was the script changed?")
+            raise RestoreError("an optimizer has other parameters than in the checkpoint; was the script changed?")
         for saved, parameter in zip(node["parameters"], parameters):
             self.value(saved, parameter)
         for group, saved in zip(live.param_groups, node["groups"]):

@@ -1,4 +1,4 @@
-"""Everything that runs beside a script: keys, loaders, the record, checkpoints."""
+"""The parts that accompany a script: keys, loaders, the record, checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training loops of users as contestants of a repair: :func:`surefoot.repair`."""
+"""Repair of users' own training loops: :func:`surefoot.repair`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Setup:
     def loader(self, dataset: Any, batch_size: int = 1, shuffle: bool = False, **options: Any) -> DataLoader[Any]:
         """Returns a ``DataLoader`` of the training data, with the arguments of ``DataLoader``.
 
-        The first call has the training data; later ones return loaders as they are asked for.
+        The first call is for the training data; later calls return unchanged loaders of other data.
 
         Args:
             dataset: A ``Dataset``, or a tuple of tensors.
@@ -128,7 +128,7 @@ class Setup:
             accuracy: Accuracy of the batch, if known.
         """
         if not self._is_training:
-            raise RuntimeError("call setup.step(...) inside of a loop over setup.epochs(...)")
+            raise RuntimeError("call setup.step(...) inside a loop over setup.epochs(...)")
         contestant = self._contestant
         self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         contestant.steps += 1
@@ -152,7 +152,7 @@ class Setup:
             samples: Number of validation samples, from which the noise of the metric follows.
         """
         if not self._is_training:
-            raise RuntimeError("call setup.evaluation(...) inside of a loop over setup.epochs(...)")
+            raise RuntimeError("call setup.evaluation(...) inside a loop over setup.epochs(...)")
         self._has_evaluated = True
         owner = self._owner
         value = accuracy if accuracy is not None else metric
@@ -177,14 +177,14 @@ class Contestant(TorchContestant):
 
         def loop(turns: Turns) -> None:
             if device.type != "cpu":
-                torch.set_default_device(device)  # It belongs to a thread.
+                torch.set_default_device(device)  # Each thread has its own.
             owner.loop(Setup(owner, self))
 
         self.turns = Turns(loop)
         try:
             with self._generators:
                 if not self.turns.advance():
-                    raise RuntimeError("the training loop has ended without a loop over setup.epochs(...)")
+                    raise RuntimeError("train has returned without a loop over setup.epochs(...)")
         except Exception as error:
             if number == 0:
                 raise
@@ -373,7 +373,7 @@ class Trainings(TorchTrainings):
             except Exception:  # Batches of another form than inputs and targets.
                 return {"batch_size": self.batch_size or None}
         if task == "regression":
-            facts.pop("chance", None)  # Known for R², but the metric of the loop may be another one.
+            facts.pop("chance", None)  # Known for R², but the loop may report another metric.
         return {"task": task, "batch_size": self.batch_size or None, **facts}
 
 

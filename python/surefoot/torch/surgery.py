@@ -102,7 +102,7 @@ class Setup:
     seed: int = 0
     clip_norm: float | None = None
     initialized: list[str] = field(default_factory=list)
-    """Sentences of the weights that actions have drawn anew."""
+    """Sentences about the weights that actions have re-initialized."""
     _clip: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class Setup:
             self._set_clip(self.clip_norm)
 
     def apply(self, action: Mapping[str, Any]) -> str:
-        """Applies an action and returns a sentence of what changed.
+        """Applies an action and returns a sentence about the change.
 
         Args:
             action: Name and arguments, such as ``{"action": "set_batch_size", "size": 64}``.

@@ -8,16 +8,16 @@ use crate::measure::Measure;
 
 /// The products of queries and keys, before the softmax, grow beyond a hundred and still grow.
 ///
-/// Then the attention of a head is on a single position, its gradient is next to nothing, and large
-/// models diverge soon after (Wortsman et al. 2023, "Small-scale proxies for large-scale transformer
-/// training instabilities"). A hundred is the limit from which Kimi K2 rescales queries and keys; logits
-/// of models that train well have grown to some ten.
+/// Then a head attends to a single position only, its gradient is close to zero, and large models
+/// diverge soon after (Wortsman et al. 2023, "Small-scale proxies for large-scale transformer
+/// training instabilities"). Kimi K2 rescales queries and keys from a limit of a hundred on; logits of
+/// models that train well have grown to about ten.
 #[derive(Clone, Debug, Default)]
 pub struct AttentionDrift {
     growth: Growth,
 }
 
-/// Largest absolute logit from which on growth is a drift.
+/// Absolute logit from which on growth is a drift.
 const LARGE: f64 = 100.0;
 /// Growth since the first blocks that is a drift.
 const GROWTH: f64 = 4.0;

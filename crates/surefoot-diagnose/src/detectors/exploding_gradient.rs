@@ -18,7 +18,7 @@ use crate::observation::{LayerObservation, Observation};
 /// - Weights that are too large for their layer (a gain far above 1) make signal and gradient grow
 ///   layer by layer; where the run is behind, that is the same problem seen at its source, also
 ///   where activations that saturate hide it from the ratio.
-/// - So is a loss that is many times that of a blind guess and stays there.
+/// - So is a loss that is many times that of the best constant prediction and stays there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExplodingGradient {
     broken: bool,

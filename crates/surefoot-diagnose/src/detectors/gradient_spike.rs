@@ -11,7 +11,7 @@ use crate::observation::Observation;
 /// It is compared with the median and the median absolute deviation of the last 128 observed norms, as
 /// the loss is for a loss spike. A norm is high if it is also ten times the median and ten times that of
 /// the first observations: norms of batches that are nearly fitted differ by orders of magnitude, but
-/// stay below those of the untrained model. The loss has to be high too: where it falls, the gradient
+/// stay below those of the untrained model. The loss has to be high too: if it falls, the gradient
 /// grows because the model has left a plateau. Three high norms in a row are a spike.
 #[derive(Clone, Debug, Default)]
 pub struct GradientSpike {
@@ -28,7 +28,7 @@ pub struct GradientSpike {
 const LEAST: usize = 16;
 /// Number of high norms in a row.
 const LASTING: usize = 3;
-/// Rise of the loss above its median, relative to it, that is high.
+/// Rise of the loss above its median, relative to the median, from which on it is high.
 const HIGH_LOSS: f64 = 0.5;
 /// Multiple of the usual and of the first norms above which a norm is high.
 const LARGE: f64 = 10.0;

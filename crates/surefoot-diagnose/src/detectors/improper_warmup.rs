@@ -8,9 +8,9 @@ use crate::observation::Observation;
 
 /// The learning rate is too high for its warm-up, or the warm-up too long for the training.
 ///
-/// - The rate has its full height from the first step on, the steps change the weights by 5% and more,
-///   and the loss of the first tenth rises to one and a half times its start.
-/// - The rate still rises after 60% of the planned steps. That of a one-cycle schedule falls after 30%.
+/// - The rate has its full value from the first step on, the steps change the weights by 5% or more,
+///   and in the first tenth of the training the loss rises to one and a half times its start.
+/// - The rate still rises after 60% of the planned steps. In a one-cycle schedule it falls after 30%.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperWarmup {
     /// First learning rate.
@@ -25,13 +25,13 @@ pub struct ImproperWarmup {
 
 /// Number of first losses.
 const FIRST: u32 = 3;
-/// Loss relative to the first ones that is too high.
+/// Loss relative to the first ones above which it is too high.
 const RISEN: f64 = 1.5;
-/// Update ratio of a step that can have raised the loss.
+/// Update ratio from which on a step can have raised the loss.
 const LARGE_UPDATE: f64 = 0.05;
-/// Share of the training in which a warm-up is missed.
+/// Share of the training in which a missing warm-up is reported.
 const EARLY: f64 = 0.1;
-/// Share of the training after which a rate should not rise any more.
+/// Share of the training after which a rate should no longer rise.
 const LATE: f64 = 0.6;
 
 impl Detector for ImproperWarmup {

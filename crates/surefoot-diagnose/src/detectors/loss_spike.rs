@@ -8,11 +8,11 @@ use crate::observation::Observation;
 
 /// The loss jumps far above those before it and stays there for several steps.
 ///
-/// OLMo-core and Levanter compare a loss with the mean and deviation of the last 128. Here it is their
-/// median and median absolute deviation, which neither a NaN nor an earlier spike changes. A loss is
-/// high if it is six deviations above the median, twice the median, and half of what the run began
-/// with: near zero, the losses of batches differ many times over. Three high losses in a row are a
-/// spike. A single one is a hard batch: weights that a step has disturbed take some steps to recover.
+/// OLMo-core and Levanter compare a loss with the mean and deviation of the last 128. This detector
+/// uses their median and median absolute deviation, which neither NaN nor an earlier spike changes.
+/// A loss is high if it is six deviations above the median, twice the median, and half of the first
+/// losses: near zero, the losses of batches differ by large factors. Three high losses in a row are
+/// a spike. A single one is a hard batch: after a bad step, the weights take some steps to recover.
 #[derive(Clone, Debug, Default)]
 pub struct LossSpike {
     recent: RunningScale,
@@ -45,7 +45,7 @@ impl Detector for LossSpike {
         }
         let start = self.start.filter(|start| *start > 0.0 && median > 0.0);
         let least = start.map_or(f64::INFINITY, |start| (2.0 * median).max(0.5 * start));
-        // The deviation is computed for losses that may be high only.
+        // The deviation is computed only for losses that may be high.
         if loss.is_nan()
             || loss <= least
             || loss <= median + context.thresholds.spike * self.recent.deviation()

@@ -19,14 +19,14 @@ use crate::observation::{Evaluation, Split};
 ///   three times what that chance explains.
 /// - Swings count only while the run does not get better, and only if its steps are large enough to
 ///   cause them: otherwise a noisy loss is that of a small batch and not a problem.
-/// - Steps that move the weights by a large part of themselves tear them out of shape. A run that
-///   had such steps and has learned nothing is restless, even where it has come to lie in a bad
-///   place since.
-/// - After steps of a few samples, which are no average, less is enough, if the run lies still since.
-/// - So is one that had learned and has lost it again, if only in the end, one whose loss settles above that of a blind
-///   guess, and one that normalises over batches of a few samples, which is noise.
-/// - Without a known best constant prediction, learning little may be all there is to learn. There a
-///   run is torn by a step only if its loss has also jumped at its start or stopped falling.
+/// - Steps that change the weights by a large part of their size destroy what they contain. A run that
+///   had such steps and has learned nothing counts as oscillating, even if its loss is level since.
+/// - With batches of a few samples, smaller steps are enough, if the loss is level since.
+/// - Also counted are a run that had learned and became worse again, if only in the end, one whose loss
+///   settles above that of the best constant prediction, and one that normalizes over batches of a few
+///   samples, which is noise.
+/// - Without a known best constant prediction, there may be little to learn. Then large steps count only
+///   if the loss has also jumped at the start of the run or stopped falling.
 /// - In a log, the best constant prediction is unknown. There the loss has to swing by a large part
 ///   of its first value, time and again, and to end hardly below that, or to alternate between two
 ///   levels to the end.
@@ -314,7 +314,7 @@ fn alternates(losses: &[f64], first: f64) -> bool {
             || two_levels(&losses[from(LEAST_CLEAR)..], true))
 }
 
-/// Returns true if the loss alternates inside of blocks of a few values: in the second half, the spread
+/// Returns true if the loss alternates inside blocks of a few values: in the second half, the spread
 /// of every block is the same large part of its mean, which that of noise is not.
 fn alternates_within(blocks: &[Block], first: f64) -> bool {
     const MOST: u64 = 4;

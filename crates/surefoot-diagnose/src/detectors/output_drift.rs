@@ -9,20 +9,20 @@ use crate::measure::Measure;
 /// The outputs of a layer grow to a hundred times their first size and beyond a thousand, and still
 /// grow.
 ///
-/// Logits and hidden outputs that drift away are what the z-loss of PaLM and the norms of recent
-/// transformers prevent: half-precision numbers end at 65,504 and have three digits. Outputs that are
-/// large from the start are those of unscaled inputs. The output layer of a regression has to reach its
-/// targets, so it may grow. Where the loss rises too, that is the problem, and reported as such.
+/// The z-loss of PaLM and the normalization layers of recent transformers prevent such drift:
+/// half-precision numbers reach only 65,504 and have about three digits. Outputs that are large from
+/// the start are due to unscaled inputs. The output layer of a regression has to reach its targets, so
+/// it may grow. If the loss rises too, that is the problem, and another detector reports it.
 #[derive(Clone, Debug, Default)]
 pub struct OutputDrift {
     growth: Growth,
 }
 
-/// Largest absolute output from which on growth is a drift.
+/// Absolute output from which on growth is a drift.
 const LARGE: f64 = 1000.0;
 /// Growth since the first blocks that is a drift.
 const GROWTH: f64 = 100.0;
-/// Loss relative to that of the first block that has risen.
+/// Loss relative to that of the first block above which it has risen.
 const RISEN: f64 = 1.5;
 
 impl Detector for OutputDrift {
@@ -70,7 +70,7 @@ pub(super) struct Growth {
 
 /// Number of first blocks.
 const FIRST: usize = 3;
-/// Growth over half of the recent blocks by which outputs still grow.
+/// Least growth in each half of the recent blocks of outputs that still grow.
 const STILL: f64 = 1.03;
 
 impl Growth {

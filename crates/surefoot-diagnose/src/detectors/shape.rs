@@ -1,8 +1,8 @@
 //! Shape of a learning curve whose best constant prediction is unknown.
 //!
-//! Logs seldom tell how good a blind guess would be, and their first loss is not one: it is an average
-//! over an epoch, or that of a model that was trained before. These detectors compare a curve with
-//! itself only.
+//! Logs seldom contain the loss of a constant prediction, and their first loss is not one: it is an
+//! average over an epoch, or that of a model that was trained before. These detectors compare a
+//! curve with itself only.
 
 use crate::detector::Context;
 use crate::observation::{Evaluation, Split};

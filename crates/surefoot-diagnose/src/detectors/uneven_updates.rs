@@ -10,11 +10,11 @@ use crate::measure::Measure;
 ///
 /// A step usually changes weights by a thousandth of their size. A layer that it changes by more than
 /// [`Thresholds::largest_update`](crate::Thresholds) does not keep what it learns; one that it changes
-/// ten thousand times less than the middle layer does not learn: an output layer or an embedding with
-/// another learning rate, or behind a constant factor. Layers whose weights started at zero, such as
-/// those of adapters, change by much at first, so the first tenth of the training and the first hundred
-/// steps are left out. An
-/// embedding may have rows that no batch contains, so it is not compared with the others.
+/// ten thousand times less than the median layer does not learn. Examples are an output layer or an
+/// embedding with another learning rate, or behind a constant factor. Layers whose weights started at
+/// zero, such as those of adapters, change a lot at first, so the first tenth of the training and the
+/// first hundred steps are left out. An embedding may have rows that no batch contains, so it is not
+/// compared with the others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnevenUpdates;
 
@@ -70,7 +70,7 @@ impl Detector for UnevenUpdates {
         let ratios = layers.iter().filter_map(|&i| ratio(last, i));
         let (own, middle) = (median(ratios)?, middle(last)?);
         let message = format!(
-            "A step changes these layers by {} of their size, and the middle layer by {}: they {}.",
+            "A step changes these layers by {} of their size, and the median layer by {}: they {}.",
             crate::number::rough(own),
             crate::number::rough(middle),
             if bound.is_some() { "do not keep what they learn" } else { "do not learn" }

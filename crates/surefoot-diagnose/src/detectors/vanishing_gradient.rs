@@ -17,17 +17,16 @@ use crate::observation::{LayerInfo, Observation};
 ///   wide layer does not look stronger than a narrow one.
 /// - With tiny weights the last layer's gradient vanishes with the others', and no ratio shows it:
 ///   a first layer below a tenth of β2 is enough where the run has learned nothing.
-/// - A deep healthy network can start in that state and work itself out of it; its gradient then
-///   grows. So the symptom must last, and must not be on its way out.
-/// - Later, when a run that learns nothing has had its time, a milder decay counts (ten times β1 and
-///   β2); sooner, and milder still, where hidden layers end in sigmoids, whose slope is a quarter at
-///   most.
+/// - A deep healthy network can start in that state and leave it by itself; its gradient then grows. So
+///   the symptom must last, and must not be receding.
+/// - Later in a run that learns nothing, a milder decay counts (ten times β1 and β2); sooner, and
+///   milder still, where hidden layers end in sigmoids, whose slope is a quarter at most.
 /// - Weights that are many times too small for their layers (a gain far below 1) are the same problem
 ///   seen at its source, as those too large are in [`ExplodingGradient`](super::ExplodingGradient).
-///   Later, less is enough in a network of many layers that is behind: what counts is by how much they
-///   shrink a signal together.
-/// - After steps that tore the weights out of shape, what gradients do is an effect of those; that
-///   is [`OscillatingLoss`](super::OscillatingLoss).
+///   Later, less is enough in a network of many layers that is behind: their joint effect on the signal
+///   counts.
+/// - After steps that destroyed the weights, small gradients are a consequence; that is
+///   [`OscillatingLoss`](super::OscillatingLoss).
 /// - Where only the norm of the whole gradient is known, it is exactly zero for several steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VanishingGradient {

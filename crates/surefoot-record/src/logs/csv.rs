@@ -173,7 +173,7 @@ fn delimiter(text: &str) -> u8 {
     found.unwrap_or(b',')
 }
 
-/// The text with tabs in the place of bars or spaces, if its first line is the header of such a table:
+/// The text with tabs instead of bars or spaces, if its first line is the header of such a table:
 /// `epoch train_loss valid_loss` or `| epoch | loss |`.
 fn tabulated(text: &str) -> Cow<'_, str> {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());

@@ -10,7 +10,7 @@ use crate::logs::rows::{Rows, has_extension, number, opening, pairs, parse_json,
 use serde_json::Value;
 use std::path::Path;
 
-/// JSON files with a list of objects or an object of lists, also inside of other objects.
+/// JSON files with a list of objects or an object of lists, also nested in other objects.
 pub(crate) struct JsonTable;
 
 impl LogFormat for JsonTable {

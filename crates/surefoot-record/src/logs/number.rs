@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<f64> {
     }
 }
 
-/// The number inside of `tensor(0.5, device='cuda:0')` or `np.float64(0.5)`.
+/// The number inside `tensor(0.5, device='cuda:0')` or `np.float64(0.5)`.
 fn unwrapped(text: &str) -> &str {
     const WRAPPERS: &[&str] = &["tensor", "array", "np.float64", "np.float32", "float"];
     let inside = text.split_once('(').filter(|(wrapper, _)| WRAPPERS.contains(wrapper));

@@ -267,7 +267,7 @@ fn unused(rows: &[Row], series: &[Series], named: &[Named]) -> Option<String> {
     })
 }
 
-/// Tells which series stands for the loss if its name does not make it plain.
+/// Note about the series that is used as the loss, if its name does not make that clear.
 fn ambiguous(series: &[Series], named: &[Named]) -> Option<String> {
     let loss = series.iter().find(|series| series.role == Role::Loss && !series.mapped)?;
     let meaning = |name: &str| {

@@ -89,7 +89,7 @@ fn is_name(token: &str) -> bool {
 /// Names and numbers in a line. A name is the longest known one that ends before its number.
 pub(super) fn pairs(line: &str) -> Vec<(String, f64)> {
     let mut pairs: Vec<(String, f64)> = Vec::new();
-    // The step inside of an epoch: `Epoch [3][50/1749]`.
+    // The step inside an epoch: `Epoch [3][50/1749]`.
     let mut inner = None;
     for field in line.split([',', ';', '|', '\t']) {
         let mut words: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Who may read the board.
+//! Access control of the board.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ pub(super) enum Verdict {
     Enter {
         cookie: String,
     },
-    /// The name of the host is not one of this machine, as when another site has its name point here.
+    /// The host name is not one of this machine, as when another site's name resolves to it.
     ForeignHost,
     /// The token is missing or wrong.
     NoToken,
@@ -74,7 +74,7 @@ fn draw_token() -> Result<String, BoardError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Compares without telling by its duration where two texts differ.
+/// Compares two texts in a time that does not depend on where they differ.
 fn is_equal(a: &str, b: &str) -> bool {
     let differences = a.bytes().zip(b.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
     a.len() == b.len() && differences == 0

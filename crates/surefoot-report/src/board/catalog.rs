@@ -17,7 +17,7 @@ use super::rows::{RunEntry, RunRow};
 use super::source::{self, Source, Walk};
 use super::store;
 
-/// Time between two looks at the directories.
+/// Time between two scans of the directories.
 const INTERVAL: Duration = Duration::from_millis(400);
 
 /// Time after which new rows are published although more are to be read.
@@ -131,7 +131,7 @@ impl Catalog {
             }
             stores = found_stores;
             let is_complete = self.read(&mut entries, ids, begun + SLICE);
-            // A large collection on a slow disk is looked at less often.
+            // A large collection on a slow disk is scanned less often.
             let pause =
                 if is_complete { INTERVAL.max(begun.elapsed() * 4) } else { Duration::ZERO };
             std::thread::sleep(pause);

@@ -31,7 +31,7 @@ const EVALUATIONS: usize = 2000;
 /// Time for reading in one go. A long run is read in several, and shown as far as it is read.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// Minimum time between two looks at the files, for all pages of a run together.
+/// Minimum time between two checks of the files, for all pages of a run together.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Memory for runs that were opened, in bytes.
@@ -40,7 +40,7 @@ const MEMORY: usize = 64 << 20;
 /// Parts of runs that are kept.
 const ZOOMS: usize = 4;
 
-/// Runs that were opened lately, the last one first.
+/// Recently opened runs, the last one first.
 #[derive(Debug, Default)]
 pub(super) struct RunCache {
     runs: Mutex<VecDeque<Opened>>,
@@ -55,7 +55,7 @@ struct Opened {
 }
 
 impl RunCache {
-    /// Opens a run, with what was observed of its layers or without.
+    /// Opens a run, with or without the observations of its layers.
     pub(super) fn get(
         &self,
         sources: &[Source],
@@ -302,7 +302,7 @@ impl LiveRun {
         }))
     }
 
-    /// A closer reading of a part, if that in memory is too coarse for it.
+    /// A part read again in finer buckets, if those in memory are too coarse for it.
     fn zoomed(&mut self, part: Part) -> Result<Option<Arc<Reading>>> {
         let loss = &self.readings.given.loss;
         let in_memory = loss.columns(part.from, part.to).count();

@@ -231,7 +231,7 @@ impl LiveStudy {
         Ok(data)
     }
 
-    /// The parts that are drawn here, computed again only now and then.
+    /// The parts that the server draws, recomputed at intervals.
     fn fragments(&self, page: &StudyPage<'_>, revision: u64) -> Value {
         let mut computed = held(&self.fragments);
         let is_stale = computed.as_ref().is_none_or(|known| {

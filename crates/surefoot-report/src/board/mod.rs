@@ -111,12 +111,12 @@ impl Board {
         self.catalog.missing()
     }
 
-    /// Serves until `stop` returns true, which is asked several times a second.
+    /// Serves until `stop` returns true. It is called several times a second.
     pub fn serve(self, stop: impl Fn() -> bool) -> Result<(), BoardError> {
         let followers = self.catalog.follow()?;
         let served = server::serve(self.listener, self.access, Arc::clone(&self.catalog), stop);
         self.catalog.stop();
-        // A store may wait for its database for a minute; nothing is lost by leaving it.
+        // A store may wait for its database for a minute; nothing is lost by not waiting.
         drop(followers);
         Ok(served?)
     }

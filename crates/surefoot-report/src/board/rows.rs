@@ -17,7 +17,7 @@ use crate::series::Series;
 /// Points of the small loss curve.
 const SPARK: usize = 48;
 
-/// A record that changed within this time belongs to a run that trains, maybe on another machine.
+/// A record that changed within this time belongs to a running training, perhaps on another machine.
 const RECENT: Duration = Duration::from_secs(15);
 
 /// Time over which the speed of a run is measured.
@@ -32,7 +32,7 @@ pub(super) struct RunRow {
     pub(super) name: String,
     pub(super) path: String,
     pub(super) status: &'static str,
-    /// Why the run cannot be read.
+    /// Reason why the run cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     /// Script of a program, or name of a plan.

@@ -28,13 +28,13 @@ const CONNECTIONS: usize = 1024;
 /// Threads that read files for requests.
 const READERS: usize = 4;
 
-/// Time after which a request to stop is noticed.
+/// Interval of checks for a request to stop.
 const STOP: Duration = Duration::from_millis(100);
 
-/// Time between two looks for changes on behalf of an open page.
+/// Time between two checks for changes for an open page.
 const TICK: Duration = Duration::from_millis(400);
 
-/// Ticks after which a page without changes gets a sign of life.
+/// Ticks after which a page without changes gets a keep-alive message.
 const HEARTBEAT: u32 = 30;
 
 /// Allows the scripts and styles of this server, and connections to it only.
@@ -80,7 +80,7 @@ pub(super) fn serve(
                 (slot, listener.accept().await)
             };
             let connection = tokio::time::timeout(STOP, connection).await;
-            // No client, one that is gone already, or too many open files: the next one may do better.
+            // No client, one that has disconnected, or too many open files: the next one may succeed.
             let Ok((slot, Ok((stream, _)))) = connection else { continue };
             let (access, catalog) = (Arc::clone(&access), Arc::clone(&catalog));
             tokio::spawn(async move {
@@ -89,14 +89,14 @@ pub(super) fn serve(
                 });
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
-                // A broken connection concerns only its client.
+                // A broken connection affects only its client.
                 let _ = http.serve_connection(TokioIo::new(stream), service).await;
                 drop(slot);
             });
         }
         io::Result::Ok(())
     })?;
-    // Requests that wait for a database are left behind.
+    // Requests that wait for a database are abandoned.
     runtime.shutdown_background();
     Ok(())
 }

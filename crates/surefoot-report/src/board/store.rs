@@ -39,7 +39,7 @@ pub(super) fn follow(catalog: &Catalog, url: &str) {
     }
 }
 
-/// A URL without what may be a password.
+/// A URL without the part that may contain a password.
 fn shown(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, _)) if scheme != "sqlite" => format!("{scheme}://…"),
@@ -71,7 +71,7 @@ fn read(
     }
 }
 
-/// Sleeps, but not for long after the board was stopped or a page wants more.
+/// Sleeps until the next read, the end of the board, or a request for more data by a page.
 fn pause(catalog: &Catalog, time: Duration) {
     let (end, wishes) = (Instant::now() + time, catalog.studies.wishes());
     let is_asked = || catalog.is_stopped() || catalog.studies.wishes() != wishes;

@@ -1,8 +1,8 @@
 //! A program that stays alive between trials.
 //!
-//! Its imports and data are loaded once. It reads a [`Request`] a line on its standard input and reports on its standard
-//! output as any command does. Every report with a value is answered with an [`Answer`]. The program ends a trial with
-//! [`{"end": true}` or `{"error": "..."}`](Closing), and exits when its input is closed.
+//! Its imports and data are loaded once. It reads one [`Request`] per line on its standard input and reports on its
+//! standard output as any command does. Every report with a value is answered with an [`Answer`]. The program ends a
+//! trial with [`{"end": true}` or `{"error": "..."}`](Closing), and exits when its input is closed.
 
 use super::process::Process;
 use crate::space::Point;

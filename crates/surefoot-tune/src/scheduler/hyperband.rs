@@ -5,8 +5,8 @@ use super::{Decision, Schedule, ScheduleHistory, Scheduler, Search};
 use crate::registry::{above_one, positive_fraction};
 use serde::{Deserialize, Serialize};
 
-/// Hyperband (Li et al., 2018): successive halving in brackets that start later and later, with trials
-/// that continue when they are promoted.
+/// Hyperband (Li et al., 2018): successive halving in brackets, each with a later first rung. Promoted
+/// trials continue.
 ///
 /// A bracket starts a number of trials and promotes the best `1 / reduction_factor` of a rung once all of them
 /// have reached it. A worker that would have to wait starts the next bracket.

@@ -1,8 +1,8 @@
 //! Schedulers: which trial runs next and for how long, one scheduler per file.
 //!
 //! A scheduler pauses trials instead of ending them. At every decision it starts a new trial or continues a
-//! paused one for some epochs, so no trial is lost: one that looks hopeless stays paused and may return.
-//! The trials must be able to continue from a checkpoint.
+//! paused one for some epochs, so no trial is lost: one that looks bad stays paused and can be
+//! continued later. The trials must be able to continue from a checkpoint.
 //!
 //! A decision is a pure function of the [`ScheduleHistory`], the space and the seed. Every decision is
 //! stored with the last change that it saw, and can be repeated from there.
@@ -40,7 +40,7 @@ pub trait Scheduler: Send + Sync {
 
 /// The decisions of one search.
 ///
-/// A schedule keeps nothing but what it derived from the history: a new one makes the same decision. Pass it
+/// A schedule keeps only what it derived from the history, so a new one makes the same decision. Pass it
 /// histories that only grow.
 pub trait Schedule: Send {
     /// Returns what a free worker should do now.
@@ -60,7 +60,7 @@ pub struct Search<'a> {
     pub is_suggested: bool,
 }
 
-/// What a free worker should do.
+/// Decision for a free worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Start a trial and pause it after `until` epochs.

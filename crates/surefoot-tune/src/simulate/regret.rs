@@ -45,7 +45,7 @@ impl RegretScale {
         RANDOM_TRAININGS * self.training
     }
 
-    /// Regret of a search when so much was spent: of all epochs, or of finished trainings only. 1 without any.
+    /// Regret of a search after this effort: of all epochs, or of finished trainings only. 1 if there are none.
     pub fn regret(&self, search: &[SearchedEpoch], spent: f64, finished: bool) -> f64 {
         let mut lowest = vec![];
         let mut best = f64::INFINITY;

@@ -47,7 +47,7 @@ pub enum Claimed {
     Stale,
 }
 
-/// What a scheduler decided, and on what grounds.
+/// Decision of a scheduler, and the state of the study that it is based on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scheduled {
     /// The decision.

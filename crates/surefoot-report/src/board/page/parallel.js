@@ -120,7 +120,7 @@ export class Parallel extends Plot {
     });
   }
 
-  /** Draws the selections, and the selected lines over a veil. */
+  /** Draws the selections, and the selected lines above the dimmed others. */
   drawBrushes() {
     const area = this.area;
     const context = this.context(this.over);

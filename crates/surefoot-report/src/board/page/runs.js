@@ -132,7 +132,7 @@ export class RunsPage {
     this.diff.replaceChildren(
       h("h2", {}, `From ${a.name} to ${b.name}`),
       changed ? h("pre", { class: "diff", "aria-label": "Difference of the plans", tabindex: "0" }, lines.map(([mark, line]) => h(tags[mark], {}, `${mark}${line}\n`)))
-        : h("p", { class: "quiet" }, "The two are the same."));
+        : h("p", { class: "quiet" }, "Both are the same."));
     this.diff.scrollIntoView({ block: "nearest" });
   }
 

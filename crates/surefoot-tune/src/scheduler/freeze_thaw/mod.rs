@@ -29,7 +29,7 @@ use surefoot_random::{Key, Purpose};
 pub struct FreezeThaw {
     /// Trials that start before the model is used.
     pub n_startup_trials: usize,
-    /// Fraction of the decisions that start a random configuration, whatever the model says.
+    /// Fraction of the decisions that start a random configuration, regardless of the model.
     #[serde(deserialize_with = "fraction")]
     pub random_fraction: f64,
     /// Fraction of the decisions that continue the trial with the lowest last cost, once a training is finished.
@@ -49,15 +49,16 @@ const REFIT: f64 = 1.3;
 /// Trials that the length scales are fitted to: the best half and an even sample of the rest.
 const FIT_TRIALS: usize = 80;
 
-/// Observations that a fit keeps, and the number that causes one. A decision takes time with the square.
+/// Observations that a fit keeps, and the number that causes one. The time of a decision grows with
+/// the square of their number.
 const KEPT_ROWS: usize = 600;
 const MOST_ROWS: usize = 1000;
 
 /// Best trials whose whole curves a fit keeps. Of the others it keeps the last observation.
 const WHOLE_CURVES: usize = 30;
 
-/// Observed trials from which on the first training is brought to its end, and the fraction of the decisions that
-/// do it.
+/// Number of observed trials from which on the first training is finished, and the fraction of the decisions
+/// that continue it.
 const FIRST_LEADER_TRIALS: usize = 30;
 const FIRST_LEADER_FRACTION: f64 = 0.8;
 
@@ -105,7 +106,7 @@ struct Curves {
     next_fit: usize,
 }
 
-/// What is known of a trial.
+/// State of a trial as the model has observed it.
 struct Curve {
     point: Option<Point>,
     target: Target,
@@ -335,7 +336,7 @@ impl Curves {
         let trial = &history.trials()[leader];
         let planned = trial.planned.filter(|_| open.contains(&leader))?;
         let needed = 1.0 - trial.steps as f64 / planned as f64;
-        // The next decision may take another pause away from what is left.
+        // The next decision may spend the budget of another pause.
         let pause = 4.0 / planned.min(64) as f64;
         (left <= needed + pause)
             .then_some(Decision::Continue { trial: leader as u64, until: planned })
@@ -361,7 +362,7 @@ impl Curves {
         let values: Vec<f64> = self.rows.iter().map(|row| scale.of(row.cost)).collect();
         let mut white = self.process.whiten(&values);
         let length = self.process.len();
-        // A running trial is assumed to reach what is expected of it: the mean stays and the uncertainty shrinks.
+        // A running trial is assumed to reach its predicted cost: the mean stays and the uncertainty shrinks.
         for (number, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.is_pending()) {
             let time = trial.planned.map_or(FIRST_TIME, |planned| {
                 Grid::new(planned).time(trial.until.min(planned).max(2))

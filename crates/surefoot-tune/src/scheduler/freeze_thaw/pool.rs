@@ -114,7 +114,7 @@ impl Pool {
         }
     }
 
-    /// A configuration that was not started, whatever the model says: `Some(None)` if the sampler suggests it.
+    /// A configuration that was not started, regardless of the model: `Some(None)` if the sampler suggests it.
     pub(super) fn random(
         &self,
         key: Key,

@@ -28,7 +28,7 @@ const STEPS: usize = 25;
 /// A Gaussian process whose covariance is the product of one over configurations and one over time.
 ///
 /// The factor of the covariance does not depend on the costs, so it grows by a row for each observation
-/// whatever scale the costs have by then. Time is the logarithm of the epoch from 0 to 1.
+/// and is not recomputed when the scale of the costs changes. Time is the logarithm of the epoch from 0 to 1.
 pub(super) struct Process {
     /// Inverse squared length scale of each coordinate.
     weights: Vec<f64>,
@@ -96,7 +96,7 @@ impl Process {
         self.factor.truncate(length);
     }
 
-    /// Brings a target up to the observations.
+    /// Updates a target for all observations.
     pub(super) fn solve(&self, target: &mut Target) {
         for i in target.solution.len()..self.rows.len() {
             let (trial, other, time) = &self.rows[i];

@@ -3,8 +3,8 @@
 /// Range of a scaled cost.
 const RANGE: (f64, f64) = (-10.0, 0.5);
 
-/// Scales costs: 0 is the median of the last costs of all trials, and -1 the best. Differences near the best are spread
-/// by a square root.
+/// Scales costs: 0 is the median of the last costs of all trials, and -1 the best. Costs below the median
+/// are scaled by a square root, which enlarges small differences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     median: f64,

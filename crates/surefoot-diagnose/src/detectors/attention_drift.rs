@@ -11,7 +11,7 @@ use crate::measure::Measure;
 /// Then a head attends to a single position only, its gradient is close to zero, and large models
 /// diverge soon after (Wortsman et al. 2023, "Small-scale proxies for large-scale transformer
 /// training instabilities"). Kimi K2 rescales queries and keys from a limit of a hundred on; logits of
-/// models that train well have grown to about ten.
+/// models that train well stay in the tens.
 #[derive(Clone, Debug, Default)]
 pub struct AttentionDrift {
     growth: Growth,

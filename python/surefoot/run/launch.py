@@ -230,13 +230,18 @@ class Launch:
         except RuntimeError as error:
             tell(f"the record is incomplete: {error}")
             return
-        run = _shown(self.recorder.directory)
-        tell(f"{reason}. Continue from the last checkpoint with: surefoot run --resume {run}")
+        run = Path(self.recorder.directory)
+        if any((run / "checkpoints").glob("*.ckpt")):
+            tell(f"{reason}. Continue from the last checkpoint with: surefoot run --resume {_shown(run)}")
+        else:
+            tell(f"{reason}. There is no checkpoint to continue from.")
 
     def _print(self, error: BaseException) -> None:
         frames = error.__traceback__
         while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
             frames = frames.tb_next
+        if isinstance(error, SyntaxError) and error.filename == str(self.script):
+            frames = None  # The script was not started: the other frames are those that compile it.
         traceback.print_exception(type(error), error, frames)
 
 

@@ -165,12 +165,15 @@ impl Pool {
                         near(&frame, &frame.row(best[chosen]), &mut draws)
                     }
                 };
-            let at = embedding.of(&row);
+            // By way of the point, as for trials: whole numbers and logarithms are rounded there, and the
+            // configuration of a trial is excluded by its coordinates.
+            let point = frame.point(&row);
+            let at = embedding.of(&frame.row(&point));
             let is_started = started.iter().any(|started| **started == at);
             let target = Target::new(usize::MAX, at);
             let candidate = Candidate {
                 effort: effort(&target),
-                point: (!*is_suggested).then(|| frame.point(&row)),
+                point: (!*is_suggested).then_some(point),
                 target,
                 is_started,
             };
@@ -210,4 +213,38 @@ fn near(frame: &Frame<'_>, row: &Row, draws: &mut Draws) -> Row {
     });
     let moved: Row = moved.collect();
     frame.settled(&moved, draws)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Domain, Parameter};
+
+    #[test]
+    fn the_configuration_of_a_trial_is_no_candidate() {
+        let domains = [
+            Domain::LogInt(2, 4000),
+            Domain::Int(1, 100),
+            Domain::LogUniform(1e-4, 10.0),
+            Domain::Uniform(-3.0, 0.99),
+        ];
+        let parameter = |(i, domain): (usize, &Domain)| Parameter {
+            name: format!("p{i}"),
+            domain: domain.clone(),
+            conditions: Vec::new(),
+        };
+        let space = Space::new(domains.iter().enumerate().map(parameter).collect()).unwrap();
+        let search = Search { space: &space, seed: 1, candidates: None, is_suggested: false };
+        let mut pool = Pool::new(&search);
+        for _ in 0..10 {
+            pool.renew(&[], &[], |_| 0.0);
+        }
+        let points: Vec<Point> = pool.open().filter_map(|it| it.point.clone()).collect();
+        assert!(points.len() > 200);
+        for point in &points {
+            let at = pool.coordinates().of(point);
+            pool.exclude(&at);
+        }
+        assert_eq!(pool.open().count(), 0);
+    }
 }

@@ -33,10 +33,11 @@ Examples:
       command again to continue an interrupted search.
 
   surefoot tune circles.toml --trials 100 --workers 4
-      Run 100 trials in total, four at a time.
+      Search with the epochs of 100 full trainings, four trials at a time.
 
   surefoot tune circles.toml --budget 30m --sampler gp --pruner diagnosis
       Search for half an hour with a Gaussian process; prune only trials with training problems.
+      Naming a sampler or a pruner turns the default scheduler off.
 
   surefoot tune circles.toml --store postgres://me@host/tune
       Share the study among any number of machines.
@@ -65,7 +66,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
 
-    /// Total number of trials; same as --set tune.trials=N
+    /// Number of trials, or with a scheduler the epochs of so many full trainings; same as --set
+    /// tune.trials=N
     #[arg(long, value_name = "N")]
     trials: Option<NonZeroUsize>,
 

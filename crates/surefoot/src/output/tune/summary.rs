@@ -118,7 +118,7 @@ impl<'a> Summary<'a> {
             String::new(),
             format!("  {:<10} {}: {}", "trials", event.trials, counts.join(", ")),
         ];
-        if event.pruned + event.paused > 0 {
+        if event.pruned + event.paused > 0 && self.study.settings.scheduler.is_none() {
             let saved = event.saved * 100.0;
             lines.push(format!("  {:<10} {saved:.0}% of the planned epochs", "saved"));
         }
@@ -127,7 +127,7 @@ impl<'a> Summary<'a> {
                 let reached = Role::Good.paint(value(self.study, reached));
                 let objective = self.study.settings.objective.name();
                 lines.push(format!(
-                    "  {:<10} {reached} {objective} (trial {})",
+                    "  {:<10} {objective} {reached} (trial {})",
                     "best", trial.number
                 ));
                 if let Some(point) = &trial.point {
@@ -142,7 +142,7 @@ impl<'a> Summary<'a> {
         let time = number::time(event.seconds);
         let why = match event.ended_by {
             Some(Spent::Trials) if self.study.settings.scheduler.is_some() => {
-                ", as many epochs as that many trainings"
+                ", epoch budget used up"
             }
             Some(Spent::Trials) => ", all trials finished",
             Some(Spent::Time) => ", time budget used up",

@@ -509,6 +509,18 @@ fn recorded_trials_are_simulated_without_training() {
 }
 
 #[test]
+fn all_methods_are_compared_on_recorded_trials() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--pruner", "none", "--sampler", "random", "--trials", "60"]);
+    let run = || folder.run(&["simulate", "runs/study", "--methods", "--seeds", "2", "--json"]);
+    let outcome = run();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let methods: Vec<_> = outcome.events().iter().map(|it| it["method"].clone()).collect();
+    assert!(methods.contains(&json!("random")) && methods.last() == Some(&json!("freeze_thaw")));
+    assert_eq!(outcome.stdout, run().stdout);
+}
+
+#[test]
 fn searches_are_simulated_on_recorded_trials() {
     let folder = Folder::with("study.toml", STUDY);
     tune(&folder, &["--pruner", "none"]);
@@ -541,6 +553,7 @@ fn searches_are_simulated_on_recorded_trials() {
         outcome.stderr
     };
     assert!(fails(&["--sampler", "tpee"]).contains("available: random, sobol, tpe, gp, smac"));
+    assert!(fails(&["--methods"]).contains("needs at least 50 complete trials"));
     assert!(fails(&["--sampler", "tpe", "--share", "0"]).contains("--share must be above 0"));
     let tiny = fails(&["--sampler", "tpe", "--share", "0.001"]);
     assert!(tiny.contains("completes no trial"), "{tiny}");

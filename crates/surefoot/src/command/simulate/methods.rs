@@ -20,6 +20,9 @@ enum Method {
     Scheduled(SchedulerConfig),
 }
 
+/// Least number of recorded trials. A search among fewer says nothing about the method.
+const LEAST_TRIALS: usize = 50;
+
 /// The methods in the order of the table.
 fn methods() -> Result<Vec<(String, Method)>, Failure> {
     let input = |error: surefoot_tune::ConfigError| Failure::input(error.message);
@@ -53,6 +56,13 @@ pub(super) fn run(
     grounds.iter_mut().for_each(|(_, ground)| ground.count_in_epochs());
     let mut scales = Vec::new();
     for (task, ground) in &grounds {
+        if ground.len() < LEAST_TRIALS {
+            return Err(Failure::input(format!(
+                "{task}: --methods needs at least {LEAST_TRIALS} complete trials to search among, and there are {}; record \
+                 them with `surefoot tune STUDY --pruner none`",
+                ground.len()
+            )));
+        }
         let scale = RegretScale::of(ground).ok_or_else(|| {
             Failure::input(format!("{task}: half of its trials have no finite final value"))
         })?;

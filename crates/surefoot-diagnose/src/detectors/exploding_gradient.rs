@@ -105,7 +105,9 @@ impl Detector for ExplodingGradient {
         let mut ratio = f64::INFINITY;
         for layers in context.curve.layers().rev().take(needed) {
             let (head, tail) = (layers.get(first)?, layers.get(last)?);
-            ratio = ratio.min(head.gradient_rms? / tail.gradient_rms?);
+            let step = head.gradient_rms? / tail.gradient_rms?;
+            // Without a gradient in either, nothing grows.
+            ratio = if step.is_nan() { 0.0 } else { ratio.min(step) };
         }
         let gain = conditions::gain(context);
         let worst = context
@@ -218,6 +220,15 @@ mod tests {
         });
         let found = course.run(ExplodingGradient::default()).unwrap();
         assert!(found.message.contains("no gradient"), "{}", found.message);
+    }
+
+    #[test]
+    fn a_network_without_any_gradient_does_not_explode() {
+        let mut course = Course::new(facts()).skill(|_| 0.0);
+        course.change(|_, seen| {
+            seen.layers.iter_mut().for_each(|layer| layer.gradient = Some(gradient(0.0)));
+        });
+        assert_eq!(course.run(ExplodingGradient::default()), None);
     }
 
     #[test]

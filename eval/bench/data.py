@@ -130,7 +130,7 @@ def unpacked(content: bytes) -> Files:
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a set is written. `None` is all of it."""
+    """Number of samples that are written; `None` is all of them."""
 
     samples: int | None
     words: int = 0
@@ -140,7 +140,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Samples:
-    """What a set is made of: `x` and `y` are the names under which the `npz` source looks."""
+    """Arrays of a data set: `x` and `y` are the names that the `npz` source reads."""
 
     x: Array
     y: Array
@@ -169,7 +169,7 @@ class Set:
 
 
 def draw(name: str, number: int) -> bytes:
-    """What decides the place of a sample: NumPy promises no stream that stays the same."""
+    """Sort key of a sample, since NumPy's random stream may change between versions."""
     return hashlib.sha256(f"surefoot {name} {number}".encode()).digest()
 
 
@@ -438,7 +438,7 @@ SETS = [
 
 
 def archive(arrays: dict[str, Array]) -> bytes:
-    """What `np.savez` writes, but without the time of day."""
+    """Writes like `np.savez`, but without the time of day."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as members:
         for name, array in arrays.items():

@@ -294,7 +294,8 @@ class Trainings(ABC, Generic[C]):
         status = "problem" if any(it.severity == "problem" for it in contestant.findings) else "normal"
         contestant.close(self._delivery(contestant, status, contestant.steps))
         sign = "✓" if ending == "repaired" else "·"
-        self.say(f"  {number:>2} {sign} {entry.remedies[-1]:<14} {ending.replace('_', ' '):<13} {entry.change}")
+        words = "another attempt did better" if ending == "outperformed" else ending.replace("_", " ")
+        self.say(f"  {number:>2} {sign} {entry.remedies[-1]:<14} {words:<26} {entry.change}")
         if entry.error is not None:
             self.say(f"       ended with {entry.error}")
         contestant.free()

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from surefoot import _core
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -14,7 +16,7 @@ class Finding:
     Example:
         >>> finding = Finding(problem="non_finite_loss", severity="problem", step=7, message="The loss is NaN.")
         >>> print(finding)
-        non finite loss at step 7: The loss is NaN.
+        non-finite loss at step 7: The loss is NaN.
     """
 
     problem: str
@@ -35,8 +37,7 @@ class Finding:
     """A change that usually solves the problem: code, or a unified diff of the program."""
 
     def __str__(self) -> str:
-        title = self.problem.replace("_", " ").replace("relu", "ReLU")
-        return f"{title} at step {self.step}: {self.message}"
+        return f"{_core.title(self.problem)} at step {self.step}: {self.message}"
 
     def __post_init__(self) -> None:
         if self.severity not in ("problem", "warning"):

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from surefoot.finding import Finding
-from surefoot.session import OnFinding, check_options, guarded
+from surefoot.session import OnFinding, Results, Session, check_options, guarded
 from surefoot.torch.watch import Watch as TorchWatch
 
 # Lightning has two packages whose classes differ; the program uses the one that it has imported.
@@ -23,7 +22,7 @@ else:
         from pytorch_lightning import Callback
 
 
-class Watch(Callback):
+class Watch(Callback, Results):
     """A Lightning callback that watches a training and reports problems as they occur.
 
     The loss is that of ``training_step`` before Lightning divides it by ``accumulate_grad_batches``. The gradient is
@@ -69,9 +68,8 @@ class Watch(Callback):
         return self._watch
 
     @property
-    def findings(self) -> list[Finding]:
-        """Problems and warnings so far, in the order of their discovery."""
-        return self._watch.findings if self._watch is not None else []
+    def session(self) -> Session | None:
+        return self._watch.session if self._watch is not None else None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         accumulation = max(int(trainer.accumulate_grad_batches or 1), 1)

@@ -54,6 +54,42 @@ class Guarded:
             )
 
 
+class Results:
+    """Results of a watched run, the same for every framework."""
+
+    @property
+    def session(self) -> Session | None:
+        """The session with the core; ``None`` before the first step."""
+        raise NotImplementedError
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Problems and warnings so far, in the order of their discovery."""
+        session = self.session
+        return session.findings if session is not None else []
+
+    @property
+    def directory(self) -> Path | None:
+        """The run directory; ``None`` if the run is not recorded."""
+        session = self.session
+        return session.directory if session is not None else None
+
+    def advice(self) -> str:
+        """Returns the findings with their advice as text; an empty string if nothing was found."""
+        return "\n\n".join(f"{finding}\n{finding.advice}".rstrip() for finding in self.findings)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes an HTML report of a recorded run and returns its path."""
+        session = self.session
+        if session is None:
+            raise ValueError("the run has no steps yet")
+        return session.report(path)
+
+    def _repr_html_(self) -> str | None:
+        session = self.session
+        return session._repr_html_() if session is not None else None
+
+
 def guarded(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[S, P], T | None]:

@@ -11,12 +11,11 @@ import torch
 from torch import nn
 from transformers import TrainerCallback
 
-from surefoot.finding import Finding
-from surefoot.session import OnFinding, check_options
+from surefoot.session import OnFinding, Results, Session, check_options
 from surefoot.torch.watch import Watch as TorchWatch
 
 
-class Watch(TrainerCallback):
+class Watch(TrainerCallback, Results):
     """A callback of Transformers that watches a training and reports problems as they occur.
 
     A ``Trainer`` does not tell its callbacks the loss, so it is taken from the output of the model. If that has none
@@ -66,9 +65,8 @@ class Watch(TrainerCallback):
         return self._watch
 
     @property
-    def findings(self) -> list[Finding]:
-        """Problems and warnings so far, in the order of their discovery."""
-        return self._watch.findings if self._watch is not None else []
+    def session(self) -> Session | None:
+        return self._watch.session if self._watch is not None else None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # A training that failed has not called `on_train_end`.

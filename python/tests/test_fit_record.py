@@ -146,12 +146,12 @@ def test_models_of_closed_attempts_are_freed() -> None:
 
 
 def test_ctrl_c_while_a_change_is_applied_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    from surefoot.torch.surgery import Setup
+    from surefoot.torch.actions import Subject
 
-    def interrupt(self: Setup, action: object) -> str:
+    def interrupt(self: Subject, action: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Setup, "apply", interrupt)
+    monkeypatch.setattr(Subject, "apply", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fit(lambda: mlp(8, nn.Sigmoid))
 

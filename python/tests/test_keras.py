@@ -150,7 +150,7 @@ before = model.get_weights()
 model.fit(x, y, epochs=1, batch_size=512, verbose=0, callbacks=[norms])
 results["step"] = [norms.norm, [float(numpy.linalg.norm(a - b)) for a, b in zip(before, model.get_weights())]]
 seen = []
-class Spy(surefoot.keras.Watch):
+class CountingWatch(surefoot.keras.Watch):
     def on_epoch_begin(self, epoch, logs=None):
         super().on_epoch_begin(epoch, logs)
         core = self.session.core
@@ -159,10 +159,11 @@ class Spy(surefoot.keras.Watch):
                 seen.append(name)
                 return getattr(core, name)
         self.session.core = Told()
-fit(healthy(), Spy(runs=None, on_finding="ignore", every=1), 1)
+fit(healthy(), CountingWatch(runs=None, on_finding="ignore", every=1), 1)
 results["told"] = sorted(set(seen))
 recorded = fit(healthy(), surefoot.keras.Watch(runs=sys.argv[1], on_finding="ignore"), 1)
-results["directory"] = str(recorded.session.directory)
+results["directory"] = str(recorded.directory)
+results["page"] = recorded._repr_html_()
 print(json.dumps(results))
 '''
 
@@ -246,3 +247,4 @@ def test_a_fault_inside_warns_once_and_does_not_end_the_training(results: dict[s
 
 def test_the_run_is_recorded(results: dict[str, Any]) -> None:
     assert (Path(results["directory"]) / "summary.json").is_file()
+    assert results["page"].startswith("<iframe")

@@ -21,7 +21,7 @@ import torch  # noqa: E402
 import surefoot.keras  # noqa: E402
 from surefoot.contest import CannotApply  # noqa: E402
 from surefoot.keras.advice import Advisor  # noqa: E402
-from surefoot.keras.surgery import Setup  # noqa: E402
+from surefoot.keras.actions import Subject  # noqa: E402
 
 torch.set_num_threads(1)
 layers = keras.layers
@@ -105,10 +105,10 @@ assert result.after > result.before + 0.1, result
 # Actions
 
 
-def setup_of(model: Any, x: Any, y: Any, **options: Any) -> Setup:
+def subject_of(model: Any, x: Any, y: Any, **options: Any) -> Subject:
     compiled = dict(model._compile_config.config)
     settings = {"batch_size": 16, "epochs": 3, "steps_per_epoch": 4, **options}
-    return Setup(model, compiled, x, y, **settings)
+    return Subject(model, compiled, x, y, **settings)
 
 
 def numbers(count: int = 64, columns: int = 8) -> Any:
@@ -163,91 +163,91 @@ def test_an_action_gives_a_model_that_trains_and_can_be_saved(action: dict[str, 
     flat, flags = numbers(), (numbers()[:, 0] > 0).astype("float32")
     parts = (layers.Dense(8), layers.Activation("sigmoid"), layers.Dense(4, "tanh"), layers.Dense(1, "sigmoid"))
     for model, x, y in ((functional(), images, labels), (sequential(*parts), flat, flags)):
-        setup = setup_of(model, x, y)
-        sentence = setup.apply(action)
+        subject = subject_of(model, x, y)
+        sentence = subject.apply(action)
         assert sentence.endswith(".")
-        setup.compile()
-        setup.model.train_on_batch(x[:16], y[:16])
-        delivered = setup.delivered()
+        subject.compile()
+        subject.model.train_on_batch(x[:16], y[:16])
+        delivered = subject.delivered()
         delivered.save(tmp_path / "model.keras")
         loaded = keras.models.load_model(tmp_path / "model.keras")
         assert numpy.allclose(loaded.predict(x, verbose=0), delivered.predict(x, verbose=0), atol=1e-6)
         with pytest.raises(CannotApply):
-            setup.apply({"action": "unknown"})
+            subject.apply({"action": "unknown"})
 
 
 def test_other_layers_keep_their_weights() -> None:
     model = functional()
-    setup = setup_of(model, numpy.zeros((8, 6, 6, 1), "float32"), numpy.zeros(8))
-    setup.apply({"action": "add_batch_norm"})
-    kinds = [type(it).__name__ for it in setup.model.layers]
+    subject = subject_of(model, numpy.zeros((8, 6, 6, 1), "float32"), numpy.zeros(8))
+    subject.apply({"action": "add_batch_norm"})
+    kinds = [type(it).__name__ for it in subject.model.layers]
     assert kinds.count("BatchNormalization") == 2
     assert kinds.index("BatchNormalization") < kinds.index("ReLU")
     for name in ("conv", "fc", "out"):
-        assert (setup.model.get_layer(name).get_weights()[0] == model.get_layer(name).get_weights()[0]).all()
-    setup.apply({"action": "swap_activation", "activation": "elu"})
-    assert (setup.model.get_layer("out").get_weights()[0] == model.get_layer("out").get_weights()[0]).all()
-    assert (setup.model.get_layer("fc").get_weights()[0] != model.get_layer("fc").get_weights()[0]).any()
+        assert (subject.model.get_layer(name).get_weights()[0] == model.get_layer(name).get_weights()[0]).all()
+    subject.apply({"action": "swap_activation", "activation": "elu"})
+    assert (subject.model.get_layer("out").get_weights()[0] == model.get_layer("out").get_weights()[0]).all()
+    assert (subject.model.get_layer("fc").get_weights()[0] != model.get_layer("fc").get_weights()[0]).any()
 
 
 def test_residual_connections_lead_around_layers_of_the_same_width() -> None:
     model = sequential(*(layers.Dense(8, "sigmoid") for _ in range(5)), layers.Dense(1, "sigmoid"))
-    setup = setup_of(model, numbers(), numpy.zeros(64))
-    assert "5 hidden layers" in setup.apply({"action": "add_residual"})
-    assert sum(type(it).__name__ == "Add" for it in setup.model.layers) == 5
+    subject = subject_of(model, numbers(), numpy.zeros(64))
+    assert "5 hidden layers" in subject.apply({"action": "add_residual"})
+    assert sum(type(it).__name__ == "Add" for it in subject.model.layers) == 5
     with pytest.raises(CannotApply, match="already"):
-        setup.apply({"action": "add_residual"})
-    small = setup_of(sequential(layers.Dense(4, "relu"), layers.Dense(1, "sigmoid")), numbers(), numpy.zeros(64))
+        subject.apply({"action": "add_residual"})
+    small = subject_of(sequential(layers.Dense(4, "relu"), layers.Dense(1, "sigmoid")), numbers(), numpy.zeros(64))
     with pytest.raises(CannotApply, match="too few layers"):
         small.apply({"action": "add_residual"})
 
 
 def test_several_classes_get_a_unit_each() -> None:
     model = sequential(layers.Dense(4, "relu"), layers.Dense(1, "sigmoid"), loss="mse")
-    setup = setup_of(model, numbers(), numpy.arange(64) % 3)
-    setup.apply({"action": "set_output_units", "units": 3})
-    setup.apply({"action": "set_output_activation", "activation": "softmax"})
-    setup.apply({"action": "swap_loss", "loss": "sparse_categorical_crossentropy", "from_logits": False})
-    setup.compile()
-    assert setup.model.output_shape == (None, 3)
-    assert numpy.allclose(setup.model.predict(numbers(), verbose=0).sum(1), 1, atol=1e-5)
-    setup.model.train_on_batch(numbers(), numpy.arange(64) % 3)
+    subject = subject_of(model, numbers(), numpy.arange(64) % 3)
+    subject.apply({"action": "set_output_units", "units": 3})
+    subject.apply({"action": "set_output_activation", "activation": "softmax"})
+    subject.apply({"action": "swap_loss", "loss": "sparse_categorical_crossentropy", "from_logits": False})
+    subject.compile()
+    assert subject.model.output_shape == (None, 3)
+    assert numpy.allclose(subject.model.predict(numbers(), verbose=0).sum(1), 1, atol=1e-5)
+    subject.model.train_on_batch(numbers(), numpy.arange(64) % 3)
 
 
 def test_scaled_targets_are_converted_back() -> None:
     x, y = numbers(), numbers()[:, 0] * 100 + 5000
-    setup = setup_of(sequential(layers.Dense(4, "relu"), layers.Dense(1), loss="mse"), x, y)
-    setup.apply({"action": "scale_targets"})
-    assert abs(float(setup.scaled(y).mean())) < 1e-3
-    setup.compile()
-    raw = setup.model.predict(x, verbose=0)
-    delivered = setup.delivered().predict(x, verbose=0)
+    subject = subject_of(sequential(layers.Dense(4, "relu"), layers.Dense(1), loss="mse"), x, y)
+    subject.apply({"action": "scale_targets"})
+    assert abs(float(subject.scaled(y).mean())) < 1e-3
+    subject.compile()
+    raw = subject.model.predict(x, verbose=0)
+    delivered = subject.delivered().predict(x, verbose=0)
     assert numpy.allclose(delivered, raw * y.std() + y.mean(), rtol=1e-4)
-    assert numpy.allclose(delivered, setup.unscaled(raw), rtol=1e-4)
+    assert numpy.allclose(delivered, subject.unscaled(raw), rtol=1e-4)
 
 
 def test_missing_values_become_the_mean_of_their_feature() -> None:
     x = numbers()
     x[3, 2] = numpy.nan
-    setup = setup_of(sequential(layers.Dense(1, "sigmoid")), x, numpy.zeros(64))
-    setup.apply({"action": "impute_missing"})
+    subject = subject_of(sequential(layers.Dense(1, "sigmoid")), x, numpy.zeros(64))
+    subject.apply({"action": "impute_missing"})
     filled = x.copy()
     filled[3, 2] = numpy.nanmean(x[:, 2])
-    assert numpy.isfinite(setup.model.predict(x, verbose=0)).all()
-    assert numpy.allclose(setup.model.predict(x, verbose=0), setup.model.predict(filled, verbose=0), atol=1e-5)
+    assert numpy.isfinite(subject.model.predict(x, verbose=0)).all()
+    assert numpy.allclose(subject.model.predict(x, verbose=0), subject.model.predict(filled, verbose=0), atol=1e-5)
 
 
 def test_a_subclassed_model_keeps_its_layers() -> None:
     model = Subclassed()
     model(numbers())
     model.compile("sgd", "binary_crossentropy")
-    setup = setup_of(model, numbers(), numpy.zeros(64))
+    subject = subject_of(model, numbers(), numpy.zeros(64))
     with pytest.raises(CannotApply, match="subclassed"):
-        setup.apply({"action": "add_batch_norm"})
-    setup.apply({"action": "swap_activation", "activation": "relu"})
+        subject.apply({"action": "add_batch_norm"})
+    subject.apply({"action": "swap_activation", "activation": "relu"})
     assert model.hidden.activation is keras.activations.relu
-    setup.apply({"action": "normalize_data", "clip_outliers": False})
-    assert setup.model.predict(numbers(), verbose=0).shape == (64, 1)
+    subject.apply({"action": "normalize_data", "clip_outliers": False})
+    assert subject.model.predict(numbers(), verbose=0).shape == (64, 1)
 
 
 # Behaviour of `fit`

@@ -156,7 +156,7 @@ def test_raise_ends_the_training_and_leaves_nothing_attached(tmp_path: Path) -> 
 def test_the_gradient_before_clipping_is_judged(tmp_path: Path) -> None:
     scales: list[float] = []
 
-    class Spy(surefoot.lightning.Watch):
+    class CountingWatch(surefoot.lightning.Watch):
         def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
             if trainer.current_epoch == 1:
                 core = self.watch.session.core
@@ -171,7 +171,7 @@ def test_the_gradient_before_clipping_is_judged(tmp_path: Path) -> None:
 
                 self.watch.session.core = Core()
 
-    watch = Spy(runs=None, on_finding="ignore", every=1)
+    watch = CountingWatch(runs=None, on_finding="ignore", every=1)
     fit(Model(), tmp_path, epochs=2, watch=watch, gradient_clip_val=1e-3)
     assert len(scales) == 16
     assert all(it == pytest.approx(1.0, rel=1e-3) for it in scales)

@@ -95,6 +95,54 @@ def test_a_healthy_loop_has_no_problem() -> None:
     assert run.session.steps == STEPS
 
 
+@pytest.mark.parametrize("length", [{}, {"epochs": None, "steps_per_epoch": None}])
+def test_a_learning_rate_that_is_far_too_high_is_named(length: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    model = mlp(depth=1, width=64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=50.0, momentum=0.9)
+    run = train(model, optimizer, 300, every=1, **length)
+    named = [it for it in run.findings if "learning rate" in it.message and "too high" in it.message]
+    assert named and problems(run), run.findings
+    assert "lr=" in named[0].advice and "instead of 50" in named[0].advice or "+" in named[0].advice, named[0].advice
+    consequences = {"improper_warmup", "unchanged_weights", "output_drift"}
+    assert not consequences & {it.problem for it in run.findings}
+
+
+@pytest.mark.parametrize("lengths, is_found", [([12, 17, 9, 23, 31], False), ([12], True)])
+def test_losses_over_episodes_of_different_lengths_are_not_compared(lengths: list[int], is_found: bool) -> None:
+    """The loss grows a hundredfold, as the return of a policy does, or diverges in a loop of equal steps."""
+    torch.manual_seed(0)
+    model = mlp()
+    optimizer = adam(model, lr=1e-4)
+    x, y = data()
+    with surefoot.watch(model, optimizer, runs=None, on_finding="ignore", every=1) as run:
+        for step in range(200):
+            losses = [F.mse_loss(model(x[i % 64]), y[i % 64]) for i in range(lengths[step % len(lengths)])]
+            loss = (1 + step) * torch.stack(losses).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            run.step(loss)
+    assert ("diverging_loss" in problems(run)) == is_found, run.findings
+
+
+def test_a_loop_without_a_with_block_is_watched_from_its_second_step() -> None:
+    torch.manual_seed(0)
+    model = mlp(nn.Sigmoid, depth=8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = data()
+    run = surefoot.watch(model, optimizer, epochs=1, steps_per_epoch=STEPS, runs=None, on_finding="ignore")
+    for _ in range(STEPS):
+        loss = F.binary_cross_entropy_with_logits(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        run.step(loss)
+    run.finish()
+    assert "vanishing_gradient" in problems(run)
+    assert hooks(model, optimizer) == 0
+
+
 def test_a_vanishing_gradient_is_found_with_its_layers() -> None:
     model = sigmoids()
     run = train(model, torch.optim.SGD(model.parameters(), lr=0.1), steps=300)
@@ -479,7 +527,7 @@ def test_warn_prints_each_finding_once(capsys: pytest.CaptureFixture[str]) -> No
         train(model, adam(model), steps=40, before=lambda it: diverge(it, model), on_finding="warn")
     finally:
         logging.getLogger("surefoot").propagate = True
-    assert capsys.readouterr().err.count("surefoot: non finite loss") == 1
+    assert capsys.readouterr().err.count("surefoot: non-finite loss") == 1
 
 
 def test_raise_stops_the_training_at_the_first_problem() -> None:
@@ -575,7 +623,7 @@ def test_writer_and_logging_receive_findings(caplog: pytest.LogCaptureFixture) -
         options: dict[str, Any] = {"on_finding": "warn", "writer": writer}
         train(model, adam(model), steps=40, before=lambda it: diverge(it, model), **options)
     assert ("surefoot/non_finite_loss", 20) in [(tag, step) for tag, _, step in writer.texts]
-    assert any("non finite loss" in it.getMessage() for it in caplog.records)
+    assert any("non-finite loss" in it.getMessage() for it in caplog.records)
 
 
 def test_a_writer_that_fails_gives_a_warning_only() -> None:
@@ -698,7 +746,7 @@ def test_of_several_processes_the_first_reports_and_records(tmp_path: Path) -> N
 def test_processes_of_torchrun_report_once(tmp_path: Path) -> None:
     (first, second), (shown,) = processes("ddp", tmp_path, torchrun=True)
     assert first["directory"] and not second["directory"]
-    assert shown.count("surefoot: non finite loss") == 1
+    assert shown.count("surefoot: non-finite loss") == 1
 
 
 def test_a_sharded_model_is_observed_by_its_local_shards(tmp_path: Path) -> None:

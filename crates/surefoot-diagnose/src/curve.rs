@@ -2,8 +2,8 @@
 //!
 //! A run of a hundred steps and one of a million are both divided into about two hundred blocks. That
 //! averages out the noise of single batches, bounds the state, and turns "a twentieth of the training"
-//! into a number of blocks. With AutoTrainer's rules a block is an epoch. If the number of steps is unknown, blocks start with ten steps and are
-//! merged in pairs whenever there are four hundred.
+//! into a number of blocks. With AutoTrainer's rules a block is an epoch. If the number of steps is
+//! unknown, blocks start with ten steps and are merged in pairs whenever there are four hundred.
 
 use crate::facts::Facts;
 use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation};
@@ -16,6 +16,8 @@ use surefoot_stats::Summary;
 pub(crate) const BLOCKS: u64 = 200;
 /// Steps of a training whose length is unknown, for limits that are shares of the training.
 const NOMINAL_STEPS: u64 = 10 * BLOCKS;
+/// Number of first losses of which the lowest is that of the start.
+const START: u32 = 3;
 /// Number of recent blocks whose layers are kept at least.
 pub(crate) const KEPT: usize = 8;
 
@@ -34,6 +36,8 @@ pub struct Curve {
     peak_update: (f64, u64),
     /// Highest learning rate so far, and the last.
     rate: Option<(f64, f64)>,
+    /// Lowest of the first finite losses, and their number.
+    start: (f64, u32),
     /// True if the number of steps is unknown.
     open_ended: bool,
     /// Observations so far.
@@ -153,6 +157,7 @@ impl Curve {
             initial: InitialState::default(),
             peak_update: (0.0, 0),
             rate: None,
+            start: (f64::INFINITY, 0),
             open_ended: facts.total_steps().is_none_or(|total| total == 0),
             observed: 0,
             peaks: RefCell::default(),
@@ -173,6 +178,9 @@ impl Curve {
         if let Some(rate) = seen.learning_rate.filter(|rate| !rate.is_nan()) {
             let highest = self.rate.map_or(rate, |(highest, _)| highest.max(rate));
             self.rate = Some((highest, rate));
+        }
+        if self.start.1 < START && seen.loss.is_finite() {
+            self.start = (self.start.0.min(seen.loss), self.start.1 + 1);
         }
         if !seen.layers.is_empty() {
             self.push_layers(seen, facts);
@@ -321,6 +329,16 @@ impl Curve {
     /// Largest update ratio of any step (median over the layers), and that step.
     pub fn peak_update(&self) -> (f64, u64) {
         self.peak_update
+    }
+
+    /// Lowest loss of the first three steps; `None` before them.
+    pub fn start_loss(&self) -> Option<f64> {
+        (self.start.1 == START).then_some(self.start.0)
+    }
+
+    /// Last learning rate, if known.
+    pub fn learning_rate(&self) -> Option<f64> {
+        self.rate.map(|(_, last)| last)
     }
 
     /// Last learning rate as a fraction of the highest so far; 1 if unknown.

@@ -147,6 +147,11 @@ impl Diagnosis {
         removed
     }
 
+    /// Removes the detectors of these problems, whose rules turned out not to hold for this run.
+    pub fn switch_off(&mut self, problems: &[Problem]) {
+        self.detectors.retain(|detector| !problems.contains(&detector.problem()));
+    }
+
     /// Sets the layers of a run that did not describe them at its start.
     pub fn set_layers(&mut self, layers: Vec<LayerInfo>) {
         self.facts.layers = layers;
@@ -219,11 +224,13 @@ impl Diagnosis {
         }
     }
 
-    /// Calls every detector. Findings between two checks are held back.
+    /// Calls every detector. Findings between two checks are held back, and symptoms of an earlier
+    /// problem are dropped, except with AutoTrainer's rules.
     fn call(&mut self, call: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>) {
         let context =
             Context { facts: &self.facts, curve: &self.curve, thresholds: &self.thresholds };
         let holds = self.thresholds.check_every > 1;
+        let drops = self.thresholds.rules != Rules::AutoTrainer;
         let findings = if holds { &mut self.held } else { &mut self.findings };
         let panics = &mut self.panics;
         self.detectors.retain_mut(|detector| {
@@ -232,7 +239,13 @@ impl Diagnosis {
             match result {
                 Ok(found) => {
                     let stays = found.is_none();
-                    findings.extend(found);
+                    let is_symptom = |found: &Finding| {
+                        let mut known =
+                            findings.iter().filter(|it| it.severity == Severity::Problem);
+                        drops && known.any(|it| it.problem.explains(&found.problem))
+                    };
+                    let new = found.filter(|found| !is_symptom(found));
+                    findings.extend(new);
                     stays
                 }
                 Err(panic) => {
@@ -333,6 +346,43 @@ mod tests {
         let missing = vec![Quantity::Gradients, Quantity::Model];
         assert_eq!(removed, [(Problem::DYING_RELU, missing)]);
         assert_eq!(diagnosis.active_problems(), [Problem::LOSS_SPIKE]);
+    }
+
+    /// Finds its problem at a step.
+    struct FindsAt(Problem, u64);
+
+    impl Detector for FindsAt {
+        fn problem(&self) -> Problem {
+            self.0.clone()
+        }
+
+        fn needs(&self) -> &'static [Quantity] {
+            &[]
+        }
+
+        fn observe(&mut self, seen: &Observation, _: &Context<'_>) -> Option<Finding> {
+            (seen.step == self.1).then(|| Finding::new(self.problem(), seen.step, ""))
+        }
+    }
+
+    #[test]
+    fn symptoms_of_an_earlier_problem_are_dropped() {
+        let found = |vanishes_at, slow_at| {
+            let detectors: Vec<Box<dyn Detector>> = vec![
+                Box::new(FindsAt(Problem::VANISHING_GRADIENT, vanishes_at)),
+                Box::new(FindsAt(Problem::SLOW_CONVERGENCE, slow_at)),
+                Box::new(FindsAt(Problem::UNSCALED_TARGETS, 3)),
+            ];
+            let mut diagnosis = Diagnosis::with(Facts::default(), Thresholds::default(), detectors);
+            for step in 1..=3 {
+                diagnosis.observe(&Observation::new(step, 1.0));
+            }
+            diagnosis.findings().iter().map(|it| it.problem.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(1, 2), [Problem::VANISHING_GRADIENT, Problem::UNSCALED_TARGETS]);
+        let all =
+            [Problem::SLOW_CONVERGENCE, Problem::VANISHING_GRADIENT, Problem::UNSCALED_TARGETS];
+        assert_eq!(found(2, 1), all);
     }
 
     struct Panicking;

@@ -100,9 +100,29 @@ impl Problem {
         &self.0
     }
 
-    /// Name for people: the id with spaces.
+    /// Returns true if `symptom` follows from this problem and needs no answer of its own.
+    pub(crate) fn explains(&self, symptom: &Problem) -> bool {
+        let causes: &[Problem] = match symptom.id() {
+            "slow_convergence" => &[
+                Problem::VANISHING_GRADIENT,
+                Problem::EXPLODING_GRADIENT,
+                Problem::DYING_RELU,
+                Problem::OSCILLATING_LOSS,
+                Problem::DIVERGING_LOSS,
+            ],
+            "oscillating_loss" => &[Problem::DIVERGING_LOSS],
+            "unchanged_weights" | "output_drift" | "loss_spike" | "gradient_spike" => {
+                &[Problem::OSCILLATING_LOSS, Problem::DIVERGING_LOSS]
+            }
+            _ => &[],
+        };
+        causes.contains(self)
+    }
+
+    /// Name for people: the id as words.
     pub fn title(&self) -> String {
-        self.0.replace('_', " ").replace("relu", "ReLU")
+        let words = self.0.replace('_', " ").replace("relu", "ReLU");
+        words.replace("non finite", "non-finite").replace("over fitting", "overfitting")
     }
 }
 

@@ -109,7 +109,7 @@ impl Measure {
             Measure::LearningRateFraction => "learning rate / its maximum",
             Measure::LossRise => "rise / improvement of the loss",
             Measure::LossSwing => "fluctuation / improvement of the loss",
-            Measure::LossToBaseline => "loss / loss of a blind guess",
+            Measure::LossToBaseline => "loss / loss of a constant guess",
             Measure::MedianLossBefore => "median loss before",
             Measure::NonFiniteGradients => "NaN or infinite gradients",
             Measure::NonFiniteInputs => "NaN or infinite inputs",

@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use super::script::{Recorder, digests, key};
     #[pymodule_export]
-    use super::{command, pytorch_source, report};
+    use super::{command, pytorch_source, report, title};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -46,6 +46,12 @@ fn report(directory: PathBuf) -> PyResult<String> {
         let record = surefoot_record::Record::open(&directory).map_err(guard::error)?;
         surefoot_report::report(&record).map_err(guard::error)
     })
+}
+
+/// Returns the name of a problem for people.
+#[pyfunction]
+fn title(problem: String) -> String {
+    surefoot_diagnose::Problem::from(problem).title()
 }
 
 /// Returns the source of a PyTorch module with the delivered model of the native run in `directory`.

@@ -432,6 +432,16 @@ impl Run {
         })
     }
 
+    /// Looks for these problems no longer.
+    fn switch_off(&mut self, problems: Vec<String>) -> PyResult<()> {
+        catch(|| {
+            self.process_waiting()?;
+            let problems: Vec<Problem> = problems.into_iter().map(Problem::from).collect();
+            self.run().switch_off(&problems);
+            Ok(())
+        })
+    }
+
     /// Records an event: a JSON object with `event` and `step`.
     fn event(&mut self, event: &str) -> PyResult<()> {
         catch(|| {

@@ -25,7 +25,7 @@ pub enum Purpose {
     Generate = 6,
     /// Which part of a larger set is looked at.
     Subset = 7,
-    /// The values a hyper-parameter search tries.
+    /// The values a hyperparameter search tries.
     Sample = 8,
     /// Seeds of the generators of a Python script.
     Script = 9,

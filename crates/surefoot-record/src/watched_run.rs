@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Severity, Split};
+use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Problem, Severity, Split};
 
 use crate::digest::Digest;
 use crate::error::Result;
@@ -95,6 +95,11 @@ impl WatchedRun {
     pub fn add(&mut self, finding: Finding) -> Result<()> {
         self.diagnosis.report(finding);
         self.report().map(|_| ())
+    }
+
+    /// Removes the detectors of these problems, whose rules turned out not to hold for this run.
+    pub fn switch_off(&mut self, problems: &[Problem]) {
+        self.diagnosis.switch_off(problems);
     }
 
     /// Writes an event of another kind: an object with `event` and `step`.

@@ -183,7 +183,10 @@ fn a_column_that_is_not_there_is_named() {
         complaint("time,loss\n1,2\n", &[("loss", "Loss")]),
         " has no column `Loss`\n  columns: time, loss"
     );
-    assert!(complaint("loss,q\n1,\n", &[("loss", "q")]).contains("no number in its column `q`"));
+    assert!(
+        complaint("loss,q\n1,\n", &[("loss", "q")])
+            .contains("column `q`, read as the loss, contains no numbers")
+    );
     assert!("val".parse::<Role>().is_err());
 }
 
@@ -297,7 +300,7 @@ fn bytes_that_are_no_text_are_no_numbers() {
     let path = dir.path().join("x.csv");
     std::fs::write(&path, b"loss\n\xff\xfe\n").unwrap();
     let error = read(&path, &Map::new()).unwrap_err().to_string();
-    assert!(error.contains("no number in its column `loss`"), "{error}");
+    assert!(error.contains("column `loss`, read as the loss, contains no numbers"), "{error}");
     std::fs::write(&path, b"loss,temp\xe9rature\n3,20\n2,21\n").unwrap();
     assert_eq!(losses(&read(&path, &Map::new()).unwrap()[0]), [3.0, 2.0]);
     let error = read(dir.path(), &Map::new()).unwrap_err().to_string();

@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn evidence_of_a_cause_puts_its_remedy_first() {
-        let torn = found(Problem::DYING_RELU).with(Measure::LargestUpdateRatio, 0.5, None);
+        let erratic = found(Problem::DYING_RELU).with(Measure::LargestUpdateRatio, 0.5, None);
         assert_eq!(
-            order(&torn, &RepairConfig::default())[..3],
+            order(&erratic, &RepairConfig::default())[..3],
             ["learning_rate", "optimizer", "activation"]
         );
         let huge = found(Problem::EXPLODING_GRADIENT).with(Measure::InitialGain, 9.0, None);

@@ -137,8 +137,8 @@ fn diff(lines: &str) -> Markup {
     }
 }
 
-/// Hunks of a diff, each with its context before the change, and how often the same change occurs.
-fn hunks(diff: &str) -> Vec<(Vec<&str>, usize)> {
+/// Hunks of a plan diff, each with its context before the change, and how often the same change occurs.
+pub fn hunks(diff: &str) -> Vec<(Vec<&str>, usize)> {
     let is_change = |line: &str| line.starts_with(['+', '-']);
     let mut hunks: Vec<(Vec<&str>, usize)> = Vec::new();
     let mut rest = diff.lines().peekable();

@@ -45,6 +45,7 @@ mod study;
 mod svg;
 
 pub use board::{Board, BoardConfig, BoardError, PORT};
+pub use ledger::hunks;
 pub use study::{StudyPage, StudyTrial, study_report};
 
 use surefoot_record::{Record, Result};

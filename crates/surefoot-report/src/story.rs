@@ -34,7 +34,7 @@ impl Story<'_> {
         sentences.into_iter().flatten().collect()
     }
 
-    /// How far the plan as given was trained.
+    /// Number of steps that the plan as given was trained.
     fn training(&self) -> String {
         if let Some((step, problem)) = &self.history.stopped {
             let steps = self.of_planned(*step);

@@ -90,7 +90,7 @@ fn now(begun: Instant) -> Duration {
     told.map_or_else(|| begun.elapsed(), Duration::from_nanos)
 }
 
-/// How long something takes.
+/// Duration of a call.
 fn timed(work: impl FnOnce()) -> f64 {
     let begun = Instant::now();
     let before = now(begun);

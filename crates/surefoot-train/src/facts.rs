@@ -7,7 +7,8 @@ use surefoot_plan::{Algorithm, Loss, Plan, Task};
 /// The facts of `plan` with `data` and its layers.
 pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64) -> Facts {
     let training = &plan.training;
-    let (chance, baseline_loss) = blind(&data.train, data.task, data.classes, training.loss);
+    let (chance, baseline_loss) =
+        constant_guess(&data.train, data.task, data.classes, training.loss);
     let (constant_inputs, input_spread) = spread(&data.train, &data.input_shape);
     Facts {
         layers,
@@ -50,7 +51,12 @@ pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64
 }
 
 /// The metric and the loss of the best prediction that does not look at the input.
-fn blind(train: &Part, task: Task, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>) {
+fn constant_guess(
+    train: &Part,
+    task: Task,
+    classes: usize,
+    loss: Loss,
+) -> (Option<f64>, Option<f64>) {
     match &train.targets {
         Targets::Classes(ids) if !ids.is_empty() => {
             let mut counts = vec![0.0_f64; classes.max(2)];
@@ -169,11 +175,11 @@ mod tests {
     fn a_blind_prediction_of_classes_is_the_most_frequent_one() {
         let part = part(Vec::new(), Targets::Classes(vec![0, 0, 0, 1]), 4);
         let loss = Loss::BinaryCrossentropy { from_logits: false };
-        let (chance, baseline) = blind(&part, Task::Binary, 2, loss);
+        let (chance, baseline) = constant_guess(&part, Task::Binary, 2, loss);
         assert_eq!(chance, Some(0.75));
         let entropy = -(0.75_f64 * 0.75_f64.ln() + 0.25 * 0.25_f64.ln());
         assert!((baseline.unwrap() - entropy).abs() < 1e-12);
-        assert_eq!(blind(&part, Task::Binary, 2, Loss::Hinge).1, None);
+        assert_eq!(constant_guess(&part, Task::Binary, 2, Loss::Hinge).1, None);
     }
 
     #[test]
@@ -181,7 +187,7 @@ mod tests {
         let labels = vec![1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0];
         let part = part(Vec::new(), Targets::Values(labels), 4);
         let loss = Loss::BinaryCrossentropy { from_logits: false };
-        let (chance, baseline) = blind(&part, Task::MultiLabel, 2, loss);
+        let (chance, baseline) = constant_guess(&part, Task::MultiLabel, 2, loss);
         assert_eq!(chance, Some(0.75));
         let entropy = -(0.75_f64 * 0.75_f64.ln() + 0.25 * 0.25_f64.ln());
         assert!((baseline.unwrap() - entropy).abs() < 1e-12);
@@ -190,7 +196,7 @@ mod tests {
     #[test]
     fn a_blind_prediction_of_numbers_is_their_mean() {
         let part = part(Vec::new(), Targets::Values(vec![1.0, 3.0]), 2);
-        assert_eq!(blind(&part, Task::Regression, 0, Loss::Mse), (Some(0.0), Some(1.0)));
+        assert_eq!(constant_guess(&part, Task::Regression, 0, Loss::Mse), (Some(0.0), Some(1.0)));
         assert_eq!(range(&part.targets), Some([1.0, 3.0]));
     }
 

@@ -298,7 +298,7 @@ fn optimizers_agree_with_recorded_values() {
     }
 }
 
-/// What has no counterpart in PyTorch as a module: gradients against slopes.
+/// Compares gradients with finite differences where PyTorch has no such module.
 #[test]
 fn layers_on_images_and_more_dimensions_have_the_gradients_of_their_slopes() {
     for (model, input_shape) in [

@@ -98,7 +98,7 @@ fn train(from: Option<&Checkpoint>) -> (TrainingResult, Kept) {
     (report, kept)
 }
 
-/// What a run is judged by: the outputs of its loop.
+/// The outputs of the loop, by which runs are compared.
 #[derive(PartialEq)]
 struct Outputs {
     digests: Vec<(u64, Digest)>,
@@ -126,7 +126,7 @@ fn interrupted() -> ((TrainingResult, Kept), Checkpoint) {
     (whole, checkpoint.expect("the best model comes early"))
 }
 
-/// What in the loop an array of a checkpoint belongs to: `best.loss` to `best`.
+/// The variable of the loop to which an array of a checkpoint belongs: `best.loss` to `best`.
 fn belongs_to(array: &str) -> String {
     array.split('.').next().unwrap_or(array).to_owned()
 }

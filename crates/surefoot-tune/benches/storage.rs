@@ -106,9 +106,9 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
     summary("tell", tell);
 }
 
-/// What fills a study with trials that are over, three of four because they were stopped.
+/// Fills a study with ended trials, three of four of them pruned.
 fn rows(point: &str) -> String {
-    let reason = PruneReason::new("prospect", "It leads nowhere.");
+    let reason = PruneReason::new("prospect", "It improves too slowly.");
     let reason = serde_json::to_string(&reason).expect("a text");
     format!(
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {TRIALS} - 1)

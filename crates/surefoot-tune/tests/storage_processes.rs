@@ -21,8 +21,8 @@ use surefoot_tune::{Direction, Domain, Parameter, Point, Space, Value};
 const STORE: &str = "SUREFOOT_TEST_STORE";
 const PLACE: &str = "SUREFOOT_TEST_PLACE";
 
-/// How many stretches each trial has.
-const STRETCHES: u32 = 5;
+/// Number of reports of each trial.
+const REPORTS: u32 = 5;
 
 fn new_study() -> NewStudy {
     let rate = Parameter {
@@ -40,7 +40,7 @@ fn new_study() -> NewStudy {
     }
 }
 
-/// What a trial reports after a stretch: some number, NaN at times, always the same.
+/// The value that a trial reports: a number, sometimes NaN, the same in every run.
 fn value(number: u64, step: u32) -> f64 {
     let draw = Key::new(7, Purpose::Generate).epoch(number).uniform(step.into());
     if draw < 0.05 { f64::NAN } else { draw }
@@ -94,15 +94,15 @@ fn run(
     };
     storage.start(
         claim,
-        &Start { point, seen: Some(view.change()), planned: Some(STRETCHES), run: None },
+        &Start { point, seen: Some(view.change()), planned: Some(REPORTS), run: None },
     )?;
     // As after a checkpoint that is a stretch old.
-    for step in claim.reported.max(1)..=STRETCHES {
+    for step in claim.reported.max(1)..=REPORTS {
         sleep(Duration::from_millis(2));
         storage.report(claim, step, value(claim.number, step), 1.0)?;
     }
-    let value = value(claim.number, STRETCHES);
-    storage.finish(claim, &TrialState::Complete { value }, STRETCHES.into())?;
+    let value = value(claim.number, REPORTS);
+    storage.finish(claim, &TrialState::Complete { value }, REPORTS.into())?;
     // At once, so that no kill leaves half a line.
     let line = format!("finish {}\n", claim.number);
     log.write_all(line.as_bytes()).expect("a line");
@@ -182,7 +182,7 @@ fn check(url: &str, place: &Path) {
         lost += before.len();
         let reports = view.reports(trial.number);
         let steps: Vec<u32> = reports.iter().map(|report| report.step).collect();
-        assert_eq!(steps, (1..=STRETCHES).collect::<Vec<u32>>());
+        assert_eq!(steps, (1..=REPORTS).collect::<Vec<u32>>());
         for report in reports {
             let expected = value(trial.number, report.step);
             assert_eq!(report.value.to_bits(), expected.to_bits());

@@ -107,7 +107,7 @@ fn several_paths_are_diagnosed_and_one_that_is_wrong_does_not_stop_the_others() 
     assert_eq!(results[1]["problems"], serde_json::json!(["non_finite_loss"]));
     let outcome = folder.run(&["diagnose", "nowhere.csv", "nan.csv"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(outcome.stdout.contains("non finite loss"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("non-finite loss"), "{}", outcome.stdout);
 }
 
 #[test]

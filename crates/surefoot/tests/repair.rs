@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::{CIRCLES, FAULTY, Folder, KERAS_FILE, Outcome};
 
-/// What differs from machine to machine is left out of snapshots.
+/// Removes from snapshots what differs from machine to machine.
 macro_rules! stable {
     ($text:expr) => {
         insta::with_settings!({filters => vec![

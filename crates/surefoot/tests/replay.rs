@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use support::{BATCH_NORM, CIRCLES, FAULTY, Folder, KERAS_FILE, KERAS_PLAN, LONG, Outcome};
 
-/// What takes time or depends on the machine.
+/// Fields that depend on time or on the machine.
 const FILTERS: [(&str, &str); 3] = [
     (r"in \d[\d.]* s", "in [time]"),
     (r"[\d,]+ bytes", "[size] bytes"),

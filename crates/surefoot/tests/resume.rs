@@ -148,7 +148,7 @@ fn a_run_of_a_keras_file_resumes_from_its_weights() {
     assert_eq!(folder.digest(&["--resume", "runs/plan-002"]), whole);
 }
 
-/// What a run promises about itself, but for the time it took and its place.
+/// The summary of a run, without its duration and directory.
 fn promised(outcome: &Outcome) -> Value {
     let mut summary = outcome.summary();
     for key in ["seconds", "run"] {

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use support::{BATCH_NORM, CIRCLES, Folder, KERAS_FILE, KERAS_PLAN, LONG, examples};
 
-/// What differs from run to run or machine to machine is left out of snapshots.
+/// Removes from snapshots what differs from run to run or machine to machine.
 macro_rules! stable {
     ($text:expr) => {
         insta::with_settings!({filters => vec![

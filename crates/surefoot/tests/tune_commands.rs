@@ -39,7 +39,7 @@ fn first_trial(folder: &Folder) -> Value {
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
-/// How its attempts ended.
+/// States in which its attempts ended.
 fn claim_states(folder: &Folder) -> Vec<String> {
     let trial = first_trial(folder);
     let attempts = trial["attempts"].as_array().unwrap().iter();

@@ -21,7 +21,7 @@ activation = "sigmoid"
 epochs = 2
 "#;
 
-/// What a command says about wrong input; fails unless it leaves no run behind.
+/// Message of a command about wrong input; fails unless it leaves no run behind.
 fn complaint(folder: &Folder, arguments: &[&str]) -> String {
     let outcome = folder.run(&[&["train"], arguments].concat());
     assert_eq!(outcome.code, Some(2), "{}{}", outcome.stdout, outcome.stderr);

@@ -37,7 +37,7 @@ def suggest(trial: optuna.Trial, parameters: list[dict[str, Any]]) -> dict[str, 
 
 
 def costs(sampler: str, function: Function, seed: int, trials: int) -> list[float]:
-    """What the trials of a study cost, in order."""
+    """Values of the trials of a study, in order."""
     study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
     found = []
     for _ in range(trials):

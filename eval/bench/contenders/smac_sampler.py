@@ -1,4 +1,4 @@
-"""SMAC3 as its facade for hyper-parameter search sets it up; NaN is a crashed trial."""
+"""SMAC3 as its facade for hyperparameter search sets it up; NaN is a crashed trial."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def space(parameters: list[dict[str, Any]], seed: int) -> cs.ConfigurationSpace:
 
 
 def costs(sampler: str, function: Function, seed: int, trials: int) -> list[float]:
-    """What the trials of a study cost, in order."""
+    """Values of the trials of a study, in order."""
     found = []
 
     def target(config: cs.Configuration, seed: int = 0) -> float:

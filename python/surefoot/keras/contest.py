@@ -17,7 +17,7 @@ from surefoot.keras.advice import Advisor
 from surefoot.keras.data import Data, accuracy, facts_of_data, r2, task_of
 from surefoot.keras.facts import layers_of, loss_name
 from surefoot.keras.rebuild import clone, seeded, set_weights
-from surefoot.keras.surgery import Setup, again, seed_of
+from surefoot.keras.actions import Subject, again, seed_of
 from surefoot.keras.watch import Watch
 
 EVALUATION_BATCH = 256
@@ -38,9 +38,9 @@ class Contestant(contest.Contestant):
     def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
         super().__init__(number, actions)
         self._owner = owner
-        self.setup, self.changes = owner.build(actions, is_given=number == 0)
-        steps = owner.train_data.steps(self.setup.batch_size)
-        self.total_steps = self.setup.epochs * steps
+        self.subject, self.changes = owner.build(actions, is_given=number == 0)
+        steps = owner.train_data.steps(self.subject.batch_size)
+        self.total_steps = self.subject.epochs * steps
         cleans_inputs = any(it["action"] in ("impute_missing", "normalize_data") for it in actions)
         runs = owner.runs
         if runs is not None and number:
@@ -52,7 +52,7 @@ class Contestant(contest.Contestant):
             # A fixed interval, not one chosen by time: the same seed gives the same findings.
             every=max(self.total_steps // contest.OBSERVATIONS, 1),
             on_finding="ignore",
-            facts=owner.facts(self.setup) | ({"missing_inputs": 0} if cleans_inputs else {}),
+            facts=owner.facts(self.subject) | ({"missing_inputs": 0} if cleans_inputs else {}),
         )
         self.watch.logs_are_means = False
         self.watch.observes_inputs = not cleans_inputs
@@ -66,45 +66,45 @@ class Contestant(contest.Contestant):
         self._loop.close()
 
     def arrays(self) -> dict[str, Any]:
-        model = self.setup.model
+        model = self.subject.model
         values = self._best if self._best is not None else model.get_weights()
         return {it.path: numpy.ascontiguousarray(value) for it, value in zip(model.weights, values, strict=True)}
 
     def best_model(self) -> Any:
         if self._best is not None:
-            set_weights(self.setup.model, self._best)
-        return self.setup.delivered()
+            set_weights(self.subject.model, self._best)
+        return self.subject.delivered()
 
     def _train(self, steps: int) -> Generator[bool, None, None]:
         """Yields after every step: True after the last."""
-        setup, owner, model = self.setup, self._owner, self.setup.model
+        subject, owner, model = self.subject, self._owner, self.subject.model
         callbacks = keras.callbacks.CallbackList(
-            setup.callbacks,
+            subject.callbacks,
             add_history=True,
             add_progbar=self.number == 0 and owner.verbose != 0,
             verbose=owner.verbose,
             model=model,
-            epochs=setup.epochs,
+            epochs=subject.epochs,
             steps=steps,
         )
         self.watch.set_model(model)
-        self.watch.set_params({"epochs": setup.epochs, "steps": steps})
+        self.watch.set_params({"epochs": subject.epochs, "steps": steps})
         model.stop_training = False
         callbacks.on_train_begin()
         self.watch.on_train_begin()
         logs: dict[str, float] = {}
-        for epoch in range(setup.epochs):
+        for epoch in range(subject.epochs):
             callbacks.on_epoch_begin(epoch)
             self.watch.on_epoch_begin(epoch)
             means = _Means()
             # The same order in every contestant.
             generator = numpy.random.default_rng([owner.seed, epoch]) if owner.shuffle else None
-            for index, (x, y, weight) in enumerate(owner.train_data.batches(setup.batch_size, generator)):
+            for index, (x, y, weight) in enumerate(owner.train_data.batches(subject.batch_size, generator)):
                 callbacks.on_train_batch_begin(index)
                 self.watch.on_train_batch_begin(index)
                 try:
                     seen = model.train_on_batch(
-                        x, setup.scaled(y), sample_weight=weight, class_weight=owner.class_weight, return_dict=True
+                        x, subject.scaled(y), sample_weight=weight, class_weight=owner.class_weight, return_dict=True
                     )
                 except RuntimeError:
                     # On PyTorch, the cross-entropy of NaN is an error.
@@ -121,7 +121,7 @@ class Contestant(contest.Contestant):
                     yield False
             logs = {**means.values(), **self._evaluate(epoch)}
             callbacks.on_epoch_end(epoch, logs)
-            is_last = epoch + 1 == setup.epochs or model.stop_training
+            is_last = epoch + 1 == subject.epochs or model.stop_training
             if is_last:
                 callbacks.on_train_end(logs)
             yield is_last
@@ -129,14 +129,14 @@ class Contestant(contest.Contestant):
                 return
 
     def _evaluate(self, epoch: int) -> dict[str, float]:
-        owner, setup = self._owner, self.setup
-        loss, metric = owner.evaluate(setup)
+        owner, subject = self._owner, self.subject
+        loss, metric = owner.evaluate(subject)
         self.watch.evaluate(loss, metric, epoch + 1)
         if self.is_best(loss, metric):
-            self._best = setup.model.get_weights()
+            self._best = subject.model.get_weights()
         if not owner.has_validation:
             return {}
-        logs = owner.user_metrics(setup) if setup.callbacks else {}
+        logs = owner.user_metrics(subject) if subject.callbacks else {}
         return logs or {"val_loss": loss, **({} if metric is None else {f"val_{owner.metric_name}": metric})}
 
 
@@ -212,27 +212,27 @@ class Trainings(contest.Trainings[Contestant]):
         return Contestant(self, number, actions)
 
     def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
-        setup, _ = self._setup(applied)
-        return setup.apply(action)
+        subject, _ = self._subject(applied)
+        return subject.apply(action)
 
     def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
         targets = self._targets
         are_shares = isinstance(targets, numpy.ndarray) and targets.ndim > 1 and targets.shape[-1] > 1
         return Advisor(self._model, self._compiled, self._script, are_shares).diff(*actions)
 
-    def build(self, actions: list[dict[str, Any]], *, is_given: bool) -> tuple[Setup, list[str]]:
+    def build(self, actions: list[dict[str, Any]], *, is_given: bool) -> tuple[Subject, list[str]]:
         """Creates a compiled training with ``actions`` applied, and returns it with a description of each change.
 
         Args:
             actions: The actions.
             is_given: True for the training as given, which trains the user's model and calls all callbacks.
         """
-        setup, changes = self._setup(actions, is_given=is_given)
+        subject, changes = self._subject(actions, is_given=is_given)
         if not is_given:
-            setup.compile()
-        return setup, changes
+            subject.compile()
+        return subject, changes
 
-    def _setup(self, actions: list[dict[str, Any]], *, is_given: bool = False) -> tuple[Setup, list[str]]:
+    def _subject(self, actions: list[dict[str, Any]], *, is_given: bool = False) -> tuple[Subject, list[str]]:
         model, compiled = self._model, dict(self._compiled)
         if not is_given:
             with seeded(seed_of(self.seed, "build")):
@@ -242,7 +242,7 @@ class Trainings(contest.Trainings[Contestant]):
             compiled["optimizer"] = again(optimizer)
             compiled["metrics"] = _fresh(compiled["metrics"])
             compiled["weighted_metrics"] = _fresh(compiled["weighted_metrics"])
-        setup = Setup(
+        subject = Subject(
             model,
             compiled,
             self._inputs,
@@ -253,7 +253,7 @@ class Trainings(contest.Trainings[Contestant]):
             callbacks=self._callbacks if is_given else self._copies(),
             seed=self.seed,
         )
-        return setup, [setup.apply(action) for action in actions]
+        return subject, [subject.apply(action) for action in actions]
 
     def _copies(self) -> list[Any]:
         """Copies of the callbacks that change a training. The others would write the same files again."""
@@ -267,25 +267,25 @@ class Trainings(contest.Trainings[Contestant]):
                     callback._model = inner
         return copies
 
-    def facts(self, setup: Setup) -> dict[str, Any]:
+    def facts(self, subject: Subject) -> dict[str, Any]:
         """Returns the facts known before the first step, such as the metric of the best constant prediction."""
-        loss = loss_name(setup.compiled["loss"])
-        facts = facts_of_data(self._inputs, setup.scaled(self._targets), self.task, loss, self._missing)
-        if setup.target_scale is not None:
+        loss = loss_name(subject.compiled["loss"])
+        facts = facts_of_data(self._inputs, subject.scaled(self._targets), self.task, loss, self._missing)
+        if subject.target_scale is not None:
             facts["chance"] = 0.0
-        return {"metric": self.metric_name, "batch_size": setup.batch_size, **facts}
+        return {"metric": self.metric_name, "batch_size": subject.batch_size, **facts}
 
-    def evaluate(self, setup: Setup) -> tuple[float, float | None]:
+    def evaluate(self, subject: Subject) -> tuple[float, float | None]:
         """Loss and metric on the validation data."""
-        size = self._validation_batch_size or max(setup.batch_size or 0, EVALUATION_BATCH)
+        size = self._validation_batch_size or max(subject.batch_size or 0, EVALUATION_BATCH)
         outputs, targets, total, samples = [], [], 0.0, 0
         for x, y, weight in self._validation.batches(size):
-            output = setup.model.predict_on_batch(x)
+            output = subject.model.predict_on_batch(x)
             count = len(keras.tree.flatten(x)[0])
-            loss = _loss(setup.model, x, setup.scaled(y), output, weight) if _is_finite(output) else math.nan
+            loss = _loss(subject.model, x, subject.scaled(y), output, weight) if _is_finite(output) else math.nan
             total += loss * count
             samples += count
-            outputs.append(setup.unscaled(output))
+            outputs.append(subject.unscaled(output))
             targets.append(y)
         loss = total / max(samples, 1)
         if self._metric is None and (self.task is None or not isinstance(outputs[0], numpy.ndarray)):
@@ -306,12 +306,12 @@ class Trainings(contest.Trainings[Contestant]):
             return self._metric(output, target)
         return r2(output, target) if self.task == "regression" else accuracy(output, target, self.task)
 
-    def user_metrics(self, setup: Setup) -> dict[str, float]:
+    def user_metrics(self, subject: Subject) -> dict[str, float]:
         """Returns loss and compiled metrics on the validation data, under the names that callbacks expect."""
         values: dict[str, list[tuple[float, int]]] = {}
-        size = self._validation_batch_size or setup.batch_size or 32
+        size = self._validation_batch_size or subject.batch_size or 32
         for x, y, weight in self._validation.batches(size):
-            logs = setup.model.test_on_batch(x, setup.scaled(y), sample_weight=weight, return_dict=True)
+            logs = subject.model.test_on_batch(x, subject.scaled(y), sample_weight=weight, return_dict=True)
             for name, value in logs.items():
                 values.setdefault(f"val_{name}", []).append((float(value), len(keras.tree.flatten(x)[0])))
         return {name: sum(v * n for v, n in all) / sum(n for _, n in all) for name, all in values.items()}

@@ -17,16 +17,15 @@ from typing import Any
 import keras
 import numpy
 
-from surefoot.finding import Finding
 from surefoot.keras.facts import Layer, facts_of
 from surefoot.keras.probe import Probe
 from surefoot.schedule import ObserveSchedule
-from surefoot.session import Guarded, OnFinding, Session, check_options, guarded
+from surefoot.session import Guarded, OnFinding, Results, Session, check_options, guarded
 
 _FORMATS = ("float16", "float32", "float64")
 
 
-class Watch(keras.callbacks.Callback, Guarded):
+class Watch(keras.callbacks.Callback, Guarded, Results):
     """A Keras callback that watches a training and reports problems as they occur.
 
     Args:
@@ -83,19 +82,9 @@ class Watch(keras.callbacks.Callback, Guarded):
         """False if the model cleans its inputs, so that those of a batch say nothing about what it learns from."""
 
     @property
-    def findings(self) -> list[Finding]:
-        """Problems and warnings so far, in the order of their discovery."""
-        return self._session.findings if self._session is not None else []
-
-    @property
     def session(self) -> Session | None:
         """The session with the core; ``None`` before the training starts."""
         return self._session
-
-    @property
-    def directory(self) -> Path | None:
-        """The run directory; ``None`` if the run is not recorded."""
-        return self._session.directory if self._session is not None else None
 
     @guarded
     def finish(self, *, completed: bool = True) -> None:

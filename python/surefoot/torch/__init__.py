@@ -7,7 +7,7 @@ from .discover import Discovery, describe_optimizer, unwrap
 from .first_nonfinite import NonFinite, first_nonfinite
 from .layers import Layer, layers_of
 from .sites import record_sites
-from .surgery import CannotApply, Setup
+from .actions import CannotApply, Subject
 
 __all__ = [
     "Advisor",
@@ -15,7 +15,7 @@ __all__ = [
     "Discovery",
     "Layer",
     "NonFinite",
-    "Setup",
+    "Subject",
     "actions_for",
     "describe_optimizer",
     "first_nonfinite",

@@ -33,6 +33,8 @@ _OF_OPTIMIZER = ("unchanged_weights", "oscillating_loss", "diverging_loss", "upd
 
 #: Usual change of the weights by a step, relative to their size.
 _USUAL_UPDATE = 1e-3
+#: Change of the weights by a step that destroys what they have learned.
+_DESTRUCTIVE_UPDATE = 0.08
 
 
 def actions_for(
@@ -52,11 +54,11 @@ def actions_for(
     hidden = {layer["activation"] for layer in facts["layers"][:-1]}
     if problem in ("vanishing_gradient", "saturated_activation") and hidden & {"sigmoid", "tanh"}:
         return [{"action": "swap_activation", "activation": "selu"}]
-    if problem == "dying_relu" and "relu" in hidden:
-        return [{"action": "swap_activation", "activation": "leaky_relu"}]
     rate = _better_rate(problem, facts.get("learning_rate"), evidence or {})
     if rate is not None:
         return [{"action": "set_learning_rate", "rate": rate}]
+    if problem == "dying_relu" and "relu" in hidden:
+        return [{"action": "swap_activation", "activation": "leaky_relu"}]
     if problem == "uncleared_gradients":
         return [{"action": "clear_gradients"}]
     if problem in ("exploding_gradient", "loss_spike", "gradient_spike"):
@@ -73,12 +75,15 @@ def _better_rate(problem: str, rate: float | None, evidence: Mapping[str, float]
     if not rate:
         return None
     update = evidence.get("update_ratio", 0.0)
+    largest = max(update, evidence.get("largest_update_ratio", 0.0))
     # Batch normalization over a few samples swings at any rate.
-    is_too_high = problem in ("diverging_loss", "update_ratio") or (
-        problem == "oscillating_loss" and evidence.get("batch_size", math.inf) > 4
+    is_too_high = (
+        problem in ("diverging_loss", "update_ratio")
+        or (problem == "oscillating_loss" and evidence.get("batch_size", math.inf) > 4)
+        or (problem == "dying_relu" and largest >= _DESTRUCTIVE_UPDATE)
     )
     if is_too_high:
-        return float(f"{rate / 10:.0e}")
+        return float(f"{rate * (_USUAL_UPDATE / largest if largest >= _DESTRUCTIVE_UPDATE else 0.1):.0e}")
     if problem == "slow_convergence" and 0 < update < _USUAL_UPDATE:
         return float(f"{rate * min(_USUAL_UPDATE / update, 1000):.0e}")
     return None
@@ -122,13 +127,16 @@ class Advisor:
         diff = self.diff(*actions) if actions else None
         if diff is not None:
             return diff
-        if finding.problem not in _OF_OPTIMIZER:
-            return finding.advice
+        advice = finding.advice
+        if actions and actions[0]["action"] == "set_learning_rate":
+            advice = f"lr={actions[0]['rate']:g}  # instead of {facts['learning_rate']:g}"
+        elif finding.problem not in _OF_OPTIMIZER:
+            return advice
         try:
             source, call = self._optimizer_call()
         except (_Unknown, OSError):
-            return finding.advice
-        return f"{finding.advice}\n{source.name}:{call.lineno}: {source.text_of(call)}"
+            return advice
+        return f"{advice}\n{source.name}:{call.lineno}: {source.text_of(call)}"
 
     def patched(self) -> dict[str, str]:
         """Returns the files that the last diff changes, by name, as they are afterwards."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 _QUERIES = 64
 
 
-class AttentionSpy:
+class AttentionObserver:
     """Computes logits of ``scaled_dot_product_attention`` while it is attached, for the first sample of each batch.
 
     Compiled code checks that the function is the one that it was compiled for, so nothing is attached after

@@ -18,7 +18,7 @@ from surefoot.run.keys import ORDER
 from surefoot.torch.advice import Advisor
 from surefoot.torch.data import Batches
 from surefoot.torch.metrics import measure
-from surefoot.torch.surgery import Setup
+from surefoot.torch.actions import Subject
 from surefoot.torch.unchanged import unchanged
 from surefoot.torch.watch import Watch
 
@@ -33,7 +33,7 @@ class TorchContestant(contest.Contestant):
     """
 
     watch: Watch
-    setup: Setup
+    subject: Subject
 
     def __init__(self, owner: TorchTrainings, number: int, actions: list[dict[str, Any]]) -> None:
         super().__init__(number, actions)
@@ -47,18 +47,18 @@ class TorchContestant(contest.Contestant):
         if runs is not None and self.number:
             parent = self._owner.contestants[0].directory
             runs = parent / "attempts" if parent is not None else None
-        self.total_steps = self.setup.epochs * steps_per_epoch
+        self.total_steps = self.subject.epochs * steps_per_epoch
         self.watch = Watch(
-            self.setup.model,
-            self.setup.optimizer,
-            epochs=self.setup.epochs,
+            self.subject.model,
+            self.subject.optimizer,
+            epochs=self.subject.epochs,
             steps_per_epoch=steps_per_epoch,
             runs=runs,
             name="attempt" if self.number else self._owner.name,
             # A fixed interval, not one chosen by time: the same seed gives the same findings.
             every=max(self.total_steps // contest.OBSERVATIONS, 1),
             on_finding="ignore",
-            facts=self._owner.facts(self.setup),
+            facts=self._owner.facts(self.subject),
         )
         self.watch.start()
 
@@ -70,16 +70,16 @@ class TorchContestant(contest.Contestant):
         """Takes loss and metric of an epoch, and keeps the weights if they are the best so far."""
         self.watch.evaluation(loss, metric=metric)
         if self.is_best(loss, metric):
-            self._best = copy.deepcopy(self.setup.model.state_dict())
+            self._best = copy.deepcopy(self.subject.model.state_dict())
 
     def best_model(self) -> nn.Module:
         """Returns the model with the weights of its best epoch, in evaluation mode."""
         if self._best is not None:
-            self.setup.model.load_state_dict(self._best)
-        return self.setup.model.eval()
+            self.subject.model.load_state_dict(self._best)
+        return self.subject.model.eval()
 
     def arrays(self) -> dict[str, Any]:
-        state = self._best if self._best is not None else self.setup.model.state_dict()
+        state = self._best if self._best is not None else self.subject.model.state_dict()
         return {name: it.detach().cpu().contiguous() for name, it in state.items() if isinstance(it, Tensor)}
 
 
@@ -93,30 +93,30 @@ class TorchTrainings(contest.Trainings[TorchContestant]):
         self.seed, self.runs, self.name = seed, runs, name
 
     @abstractmethod
-    def build(self, actions: list[dict[str, Any]]) -> tuple[Setup, list[str]]:
+    def build(self, actions: list[dict[str, Any]]) -> tuple[Subject, list[str]]:
         """Creates a training with ``actions`` applied, and returns it with a description of each change."""
 
     @abstractmethod
-    def facts(self, setup: Setup) -> dict[str, Any]:
+    def facts(self, subject: Subject) -> dict[str, Any]:
         """Returns the facts known before the first step, such as the metric of the best constant prediction."""
 
     def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
         with Generators(self.seed):
-            setup, _ = self.build(applied)
-            return setup.apply(action)
+            subject, _ = self.build(applied)
+            return subject.apply(action)
 
     def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
         with Generators(self.seed):
-            setup = self.contestants[0].setup
-            return Advisor(setup.observe(), setup.optimizer).diff(*actions)
+            subject = self.contestants[0].subject
+            return Advisor(subject.observe(), subject.optimizer).diff(*actions)
 
     def unwritten(self, contestant: TorchContestant) -> list[str]:
-        return contestant.setup.initialized
+        return contestant.subject.initialized
 
     def facts_of_model(self) -> dict[str, Any]:
-        setup = self.contestants[0].setup
-        inputs = setup.inputs if isinstance(setup.inputs, (tuple, list)) else (setup.inputs,)
-        return {"inputs": [_form(it) for it in inputs], "targets": _form(setup.targets)}
+        subject = self.contestants[0].subject
+        inputs = subject.inputs if isinstance(subject.inputs, (tuple, list)) else (subject.inputs,)
+        return {"inputs": [_form(it) for it in inputs], "targets": _form(subject.targets)}
 
 
 class Contestant(TorchContestant):
@@ -127,16 +127,16 @@ class Contestant(TorchContestant):
     def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
         super().__init__(owner, number, actions)
         with self._generators:
-            self.setup, self.changes = owner.build(actions)
-        self.observe(owner.train_data.steps(self.setup.batch_size))
+            self.subject, self.changes = owner.build(actions)
+        self.observe(owner.train_data.steps(self.subject.batch_size))
         self._loop = self._train()
 
     def step(self) -> bool:
         if self.number == 0 and self._owner.missing_units:
             # The loss cannot be computed. The facts alone show the problem.
-            inputs, _ = next(self._owner.train_data.batches(self.setup.batch_size))
-            self.setup.model(*inputs)
-            self.watch.before_update(self.setup.optimizer)
+            inputs, _ = next(self._owner.train_data.batches(self.subject.batch_size))
+            self.subject.model(*inputs)
+            self.watch.before_update(self.subject.optimizer)
             self.end()
             return False
         return next(self._loop, True)
@@ -147,25 +147,25 @@ class Contestant(TorchContestant):
 
     def _train(self) -> Generator[bool, None, None]:
         """Yields after every step: True after the last."""
-        setup, owner = self.setup, self._owner
-        for epoch in range(setup.epochs):
+        subject, owner = self.subject, self._owner
+        for epoch in range(subject.epochs):
             # The same order in every contestant.
-            batches = owner.train_data.batches(setup.batch_size, _core.key(owner.seed, ORDER, epoch, 0) >> 1)
-            count = owner.train_data.steps(setup.batch_size)
+            batches = owner.train_data.batches(subject.batch_size, _core.key(owner.seed, ORDER, epoch, 0) >> 1)
+            count = owner.train_data.steps(subject.batch_size)
             for index, (inputs, targets) in enumerate(batches):
-                setup.model.train()
-                loss = loss_of(setup.loss_fn, setup.model(*inputs), targets)
-                setup.optimizer.zero_grad()
+                subject.model.train()
+                loss = loss_of(subject.loss_fn, subject.model(*inputs), targets)
+                subject.optimizer.zero_grad()
                 loss.backward()
-                setup.optimizer.step()
+                subject.optimizer.step()
                 self.steps += 1
                 self.watch.step(loss, epoch=epoch + 1)
                 if index + 1 < count:
                     yield False
-            if setup.scheduler is not None:
-                setup.scheduler.step()
-            self.evaluated(*owner.evaluate(setup))
-            yield epoch + 1 == setup.epochs
+            if subject.scheduler is not None:
+                subject.scheduler.step()
+            self.evaluated(*owner.evaluate(subject))
+            yield epoch + 1 == subject.epochs
 
 
 class Trainings(TorchTrainings):
@@ -212,12 +212,12 @@ class Trainings(TorchTrainings):
     def _check(self) -> None:
         """Raises an error that names the cause if model, loss and data do not belong together."""
         with Generators(self.seed):
-            setup, _ = self.build([])
+            subject, _ = self.build([])
             inputs, targets = next(self.train_data.batches(self._batch_size))
             given = ", ".join(map(_described, inputs))
-            with unchanged(setup.model), torch.enable_grad():
+            with unchanged(subject.model), torch.enable_grad():
                 try:
-                    output = setup.model(*inputs)
+                    output = subject.model(*inputs)
                 except (RuntimeError, ValueError, TypeError, IndexError) as error:
                     raise ValueError(f"the model cannot be called with a batch of `train` ({given}): {error}") from error
                 try:
@@ -248,10 +248,10 @@ class Trainings(TorchTrainings):
     def contestant(self, number: int, actions: list[dict[str, Any]]) -> Contestant:
         return Contestant(self, number, actions)
 
-    def build(self, actions: list[dict[str, Any]]) -> tuple[Setup, list[str]]:
+    def build(self, actions: list[dict[str, Any]]) -> tuple[Subject, list[str]]:
         model, optimizer = self._make()
         inputs, targets = self.train_data.sample()
-        setup = Setup(
+        subject = Subject(
             model,
             optimizer,
             self._loss_fn,
@@ -262,7 +262,7 @@ class Trainings(TorchTrainings):
             factory=None if isinstance(self._make_model, nn.Module) else self._make_model,
             seed=self.seed,
         )
-        return setup, [setup.apply(action) for action in actions]
+        return subject, [subject.apply(action) for action in actions]
 
     def _make(self) -> tuple[nn.Module, torch.optim.Optimizer]:
         if self._given is not None:
@@ -279,25 +279,25 @@ class Trainings(TorchTrainings):
             raise TypeError(f"make_optimizer must return a torch.optim.Optimizer, not {type(optimizer).__name__}")
         return model, optimizer
 
-    def facts(self, setup: Setup) -> dict[str, Any]:
-        facts = self.train_data.baseline(self.task or "", setup.loss_fn)
+    def facts(self, subject: Subject) -> dict[str, Any]:
+        facts = self.train_data.baseline(self.task or "", subject.loss_fn)
         if self._metric is not None:
             del facts["chance"]  # That of the accuracy says nothing about another metric.
         if self.missing_units:
             facts |= {"loss": "sparse_categorical_crossentropy", "from_logits": True}
-        return {"task": self.task, "metric": self.metric_name, "batch_size": setup.batch_size, **facts}
+        return {"task": self.task, "metric": self.metric_name, "batch_size": subject.batch_size, **facts}
 
     @torch.no_grad()
-    def evaluate(self, setup: Setup) -> tuple[float, float | None]:
+    def evaluate(self, subject: Subject) -> tuple[float, float | None]:
         """Loss and metric on the validation data."""
-        setup.model.eval()
+        subject.model.eval()
         outputs, targets, losses = [], [], 0.0
-        for inputs, target in self._validation.batches(max(setup.batch_size, 256)):
-            output = setup.model(*inputs)
-            losses += float(loss_of(setup.loss_fn, output, target)) * len(target)
+        for inputs, target in self._validation.batches(max(subject.batch_size, 256)):
+            output = subject.model(*inputs)
+            losses += float(loss_of(subject.loss_fn, output, target)) * len(target)
             outputs.append(output)
             targets.append(target)
-        setup.model.train()
+        subject.model.train()
         output, target = torch.cat(outputs), torch.cat(targets)
         return losses / max(len(target), 1), measure(output, target, self.task, self._metric)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .hooks import Hook
 from .layers import OTHER, WEIGHTED, Layer, is_norm, layers_of
-from .loss import LossCall, LossSpy, read_graph
+from .loss import LossCall, LossObserver, read_graph
 from .trace import ActivationCall, ForwardTrace, tensors_in
 
 
@@ -114,7 +114,7 @@ class Discovery:
         #: The first error inside the discovery.
         self.error: Exception | None = None
         self._trace: ForwardTrace | None = None
-        self._spy = LossSpy()
+        self._observer = LossObserver()
         self._graph: LossCall | None = None
         self._batch: tuple[list[int], list[int]] = ([], [])
         self._entries: set[int] = set()
@@ -135,7 +135,7 @@ class Discovery:
             # Code compiled by `model.compile()` would not run the hooks.
             if self._compiled is not None:
                 model._compiled_call_impl = None
-            self._spy.start()
+            self._observer.start()
         except Exception as error:
             self.error = error
 
@@ -195,10 +195,10 @@ class Discovery:
         It may be called before or after the backward pass.
         """
         self._finish()
-        self._spy.stop()
+        self._observer.stop()
         try:
             if isinstance(loss, Tensor) and loss.grad_fn is not None:
-                self._graph = self._graph or read_graph(loss, self._spy)
+                self._graph = self._graph or read_graph(loss, self._observer)
         except Exception as error:
             self.error = self.error or error
 
@@ -207,7 +207,7 @@ class Discovery:
         self._finish()
         layers = [layer.info() for layer in self.layers]
         seen = self._trace.loss if self._trace is not None else None
-        loss = seen or self._spy.call or self._graph
+        loss = seen or self._observer.call or self._graph
         facts: dict[str, Any] = {
             "layers": layers,
             "task": None,
@@ -268,7 +268,7 @@ class Discovery:
         """Removes all hooks, also in the middle of a forward pass."""
         self._stop_tracing(None)
         self._finish()
-        self._spy.stop()
+        self._observer.stop()
         self._remove_hooks()
 
     def _batch_size(self, loss: LossCall | None) -> int | None:
@@ -310,7 +310,7 @@ class Discovery:
         if module is self.model:
             self._finish()
         if self._trace.loss is not None or self._trace.error is not None:
-            self._spy.stop()
+            self._observer.stop()
 
     def _stop_tracing(self, output: Any) -> None:
         """Ends the observation of a call."""
@@ -324,7 +324,7 @@ class Discovery:
             self.error = self.error or trace.error
             tensors = list(tensors_in(output))
             self._batch[1][:] = tensors[0].shape if tensors else []
-            self._spy.mark(tensors)
+            self._observer.mark(tensors)
         except Exception as error:
             self.error = error
         finally:

@@ -17,7 +17,7 @@ from surefoot import contest
 from surefoot.contest import CannotApply
 from surefoot.torch.contest import Generators, TorchContestant, TorchTrainings, loss_of
 from surefoot.torch.data import SAMPLES, Batches
-from surefoot.torch.surgery import Setup as Changes
+from surefoot.torch.actions import Subject
 from surefoot.turns import Turns
 
 _NEEDS_METRIC = ("swap_loss", "scale_targets")
@@ -103,20 +103,20 @@ class Setup:
         """
         if steps is None and self._loader is None:
             raise RuntimeError("create the training data with setup.loader(...), or pass setup.epochs(count, steps=...)")
-        if not self._contestant.has_setup:
+        if not self._contestant.has_subject:
             raise RuntimeError("call setup.model(...) and setup.optimizer(...) before setup.epochs(...)")
         for action in self._contestant.actions:
             count *= action.get("factor", 1)
         contestant = self._contestant
-        contestant.setup.epochs = count
+        contestant.subject.epochs = count
         contestant.observe(steps or len(self._loader or ()))
         self._is_training = True
         contestant.turns.pause()
         for epoch in range(count):
             self._losses, self._has_evaluated = [], False
             yield epoch
-            if contestant.setup.scheduler is not None:
-                contestant.setup.scheduler.step()
+            if contestant.subject.scheduler is not None:
+                contestant.subject.scheduler.step()
             if not self._has_evaluated and self._losses:
                 contestant.trained(float(sum(self._losses)) / len(self._losses))
 
@@ -172,7 +172,7 @@ class Contestant(TorchContestant):
     def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
         super().__init__(owner, number, actions)
         self.changes = []
-        self.has_setup = False
+        self.has_subject = False
         device = torch.get_default_device()
 
         def loop(turns: Turns) -> None:
@@ -195,10 +195,10 @@ class Contestant(TorchContestant):
         if self.number == 0:
             self._owner.given = copy.deepcopy((model, optimizer))
             self._owner.examples.attach(model)
-        self.setup = self._owner.changes_of(model, optimizer)
-        self.changes = [self.setup.apply(action) for action in self.actions]
-        self.has_setup = True
-        return self.setup.optimizer
+        self.subject = self._owner.subject_of(model, optimizer)
+        self.changes = [self.subject.apply(action) for action in self.actions]
+        self.has_subject = True
+        return self.subject.optimizer
 
     def train(self, until: int) -> None:
         # The last call trains to the end of the loop, however many steps it has.
@@ -210,7 +210,7 @@ class Contestant(TorchContestant):
     def trained(self, loss: float) -> None:
         """Takes the mean loss of an epoch that was not evaluated."""
         if self.is_best(loss, None):
-            self._best = copy.deepcopy(self.setup.model.state_dict())
+            self._best = copy.deepcopy(self.subject.model.state_dict())
 
     def free(self) -> None:
         self.turns.close()
@@ -230,7 +230,7 @@ class _Loss:
         contestant = self._contestant
         if contestant.number == 0:
             self._examples.add_targets(target)
-        replaced = contestant.setup.loss_fn if contestant.has_setup else None
+        replaced = contestant.subject.loss_fn if contestant.has_subject else None
         if replaced is None or replaced is contestant._owner.loss_fn:
             return loss_of(self._given, output, target, *args, **kwargs)
         return loss_of(replaced, output, target)
@@ -306,10 +306,10 @@ class Trainings(TorchTrainings):
     def contestant(self, number: int, actions: list[dict[str, Any]]) -> Contestant:
         return Contestant(self, number, actions)
 
-    def build(self, actions: list[dict[str, Any]]) -> tuple[Changes, list[str]]:
+    def build(self, actions: list[dict[str, Any]]) -> tuple[Subject, list[str]]:
         assert self.given is not None  # Every loop over setup.epochs has a model and an optimizer.
-        setup = self.changes_of(*copy.deepcopy(self.given))
-        return setup, [setup.apply(action) for action in actions]
+        subject = self.subject_of(*copy.deepcopy(self.given))
+        return subject, [subject.apply(action) for action in actions]
 
     def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
         name = action["action"]
@@ -319,7 +319,7 @@ class Trainings(TorchTrainings):
             raise CannotApply("the loop does not pass its loss function through setup.loss")
         if name == "set_batch_size" and not self.batch_size:
             raise CannotApply("the loop does not create its data with setup.loader")
-        if name == "set_decay" and any("initial_lr" in it for it in self.contestants[0].setup.optimizer.param_groups):
+        if name == "set_decay" and any("initial_lr" in it for it in self.contestants[0].subject.optimizer.param_groups):
             raise CannotApply("the loop has a learning-rate scheduler of its own")
         return super().change(applied, action)
 
@@ -331,14 +331,14 @@ class Trainings(TorchTrainings):
         self._learn()
         return super().facts_of_model()
 
-    def changes_of(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Changes:
+    def subject_of(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Subject:
         """Returns a training that actions can change."""
         inputs, targets = (None, None)
         epochs = 1
         if 0 in self.contestants:
             inputs, targets = self._learn()
-            epochs = self.contestants[0].setup.epochs
-        return Changes(
+            epochs = self.contestants[0].subject.epochs
+        return Subject(
             model,
             optimizer,
             self.loss_fn,  # type: ignore[arg-type]
@@ -354,7 +354,7 @@ class Trainings(TorchTrainings):
         """Inputs and targets to judge the data by, from the training as given."""
         if self._known is None:
             self.examples.detach()
-            given = self.contestants[0].setup
+            given = self.contestants[0].subject
             given.inputs, given.targets = self._known = self.examples.known(self._batches())
         return self._known
 
@@ -364,12 +364,12 @@ class Trainings(TorchTrainings):
         except (TypeError, ValueError):
             return None
 
-    def facts(self, setup: Changes) -> dict[str, Any]:
+    def facts(self, subject: Subject) -> dict[str, Any]:
         with Generators(self.seed):
             data = self._batches()
             try:
                 task = None if data is None else data.task()
-                facts = {} if data is None or task is None else data.baseline(task, setup.loss_fn)
+                facts = {} if data is None or task is None else data.baseline(task, subject.loss_fn)
             except Exception:  # Batches of another form than inputs and targets.
                 return {"batch_size": self.batch_size or None}
         if task == "regression":

@@ -146,11 +146,11 @@ def _before(output: Tensor) -> tuple[str | None, bool]:
     return None, is_model
 
 
-def read_graph(loss: Tensor, spy: LossSpy | None = None) -> LossCall | None:
+def read_graph(loss: Tensor, observer: LossObserver | None = None) -> LossCall | None:
     """Reads the facts of a loss from its graph, before or after the backward pass.
 
     The graph has no targets, so the task of a regression stays unknown. A loss of outputs that another
-    than the given spy has marked is that of another model.
+    than the given observer has marked is that of another model.
 
     Example:
         >>> import torch
@@ -162,7 +162,7 @@ def read_graph(loss: Tensor, spy: LossSpy | None = None) -> LossCall | None:
     """
     nodes = list(_walk(loss.grad_fn))
     marks = [node.metadata[_MARK] for node, inside in nodes if inside]
-    if spy is not None and marks and not any(id(spy) in mark for mark in marks):
+    if observer is not None and marks and not any(id(observer) in mark for mark in marks):
         return None
     names = [_short(node) for node, _ in nodes]
     kinds = {_NODES[name] for name in names if name in _NODES}
@@ -250,10 +250,10 @@ def _handwritten(nodes: list[tuple[Any, bool]], names: list[str]) -> LossCall | 
     return None
 
 
-class LossSpy:
+class LossObserver:
     """Reads the first call of a loss function with an output that it has marked.
 
-    While a spy waits, the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn``
+    While a observer waits, the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn``
     call, are replaced by ones that look at their arguments. It has to start before the forward pass:
     ``F.mse_loss(model(x), y)`` looks up the function first.
     """
@@ -267,7 +267,7 @@ class LossSpy:
         _replace_losses()
 
     def stop(self) -> None:
-        """Stops waiting. With the last spy, the original functions come back."""
+        """Stops waiting. With the last observer, the original functions come back."""
         _WAITING.discard(self)
         _replace_losses()
 
@@ -289,8 +289,8 @@ class LossSpy:
             self.call = LossCall.of(function, args, kwargs)
 
 
-#: A spy whose discovery is gone waits no longer.
-_WAITING: WeakSet[LossSpy] = WeakSet()
+#: A observer whose discovery is gone waits no longer.
+_WAITING: WeakSet[LossObserver] = WeakSet()
 _REPLACED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
 
@@ -319,11 +319,11 @@ def _observed(function: Callable[..., Any]) -> Callable[..., Any]:
     def observed(*args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
             _replace_losses()
-            for spy in list(_WAITING):
+            for observer in list(_WAITING):
                 try:
-                    spy._saw(function, args, kwargs)
+                    observer._saw(function, args, kwargs)
                 except Exception:  # The loss stays unknown.
-                    spy.stop()
+                    observer.stop()
         return function(*args, **kwargs)
 
     return observed

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.torch.contest import Generators
-from surefoot.torch.surgery import CannotApply, Setup
+from surefoot.torch.actions import CannotApply, Subject
 
 _SAMPLES = 4
 """Samples of the made-up batch with which a model is observed."""
@@ -52,10 +52,10 @@ def _apply(model: nn.Module, actions: list[dict[str, Any]], facts: dict[str, Any
     inputs = tuple(_made_up(it) for it in facts["inputs"])
     targets = None if facts["targets"] is None else _made_up(facts["targets"])
     parameters = [it for it in model.parameters() if it.requires_grad]
-    setup = Setup(model, torch.optim.SGD(parameters, lr=0.1), nn.Identity(), inputs, targets, batch_size=_SAMPLES)
+    subject = Subject(model, torch.optim.SGD(parameters, lr=0.1), nn.Identity(), inputs, targets, batch_size=_SAMPLES)
     for action in actions:
         try:
-            setup.apply(action)
+            subject.apply(action)
         except CannotApply as reason:
             raise ValueError(f"make_model creates another model than the one of {directory}: {reason}") from None
 

@@ -1,15 +1,18 @@
 """Watches a PyTorch training loop.
 
 A step that is not observed calls no operation of PyTorch: on CPU, the Rust core reads the loss and looks for NaN in one
-small gradient, through their addresses. Gradients, weights and outputs are read in place by the core at every n-th step, where n is chosen in the
-first steps so that observing takes about 1% of the time. On a GPU, statistics are computed there and copied asynchronously for several steps at once.
-The host waits for them only at an evaluation, at the end, and when it is at least 16 steps ahead of the device.
+small gradient, through their addresses. Gradients, weights and outputs are read in place by the core at every n-th step,
+where n is chosen in the first steps so that observing takes about 1% of the time. On a GPU, statistics are computed
+there and copied asynchronously for several steps at once. The host waits for them only at an evaluation, at the end, and
+when it is at least 16 steps ahead of the device.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,11 +25,11 @@ from torch import Tensor, nn
 
 from surefoot.finding import Finding, TrainingProblem
 from surefoot.schedule import ObserveSchedule
-from surefoot.session import Guarded, OnFinding, Session, check_options, guarded
+from surefoot.session import Guarded, OnFinding, Results, Session, check_options, guarded
 from surefoot.torch import attention
 from surefoot.torch import device as on_device
 from surefoot.torch.advice import Advisor
-from surefoot.torch.attention import AttentionSpy
+from surefoot.torch.attention import AttentionObserver
 from surefoot.torch.batch import save_batch
 from surefoot.torch.discover import Discovery
 from surefoot.torch.first_nonfinite import NonFinite, first_nonfinite
@@ -35,16 +38,20 @@ from surefoot.torch.observed import ObservedLayer, last_nonfinite_gradient, name
 from surefoot.torch.scaler import ScalerHook
 from surefoot.torch.tensors import address, dense, first_tensor, format_of, is_measurable, local
 
+_OF_CURVE = ("oscillating_loss", "slow_convergence", "diverging_loss", "collapse", "loss_spike")
+"""Problems that are found by comparing losses of different steps."""
+
+_EPISODES = 4
+"""Different numbers of forward passes per update that show a loop over episodes or sequences of any length."""
 
 UNCLEARED = 5
 """Observed steps in a row with gradients of the step before that show a loop without ``zero_grad``."""
-
 
 LARGEST_SPARSE = 2**22
 """Values of the largest sparse gradient that is observed, as a dense one."""
 
 
-class Watch(Guarded):
+class Watch(Guarded, Results):
     """Watches a PyTorch training loop and reports problems. Created by :func:`surefoot.watch`."""
 
     def __init__(
@@ -96,7 +103,7 @@ class Watch(Guarded):
         self._steps = 0
         self._probe_norm: float | None = None
         self._place: NonFinite | None = None
-        self._attention: AttentionSpy | None = None
+        self._attention: AttentionObserver | None = None
         self._advisor: Advisor | None = None
         self._known: dict[str, Any] = {}
         self._scaler = ScalerHook()
@@ -105,6 +112,9 @@ class Watch(Guarded):
         self._is_urgent = callable(on_finding) or on_finding == "raise"
         self._metric_name: str | None = None
         self._batch: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        #: Forward passes since the last update, and the different numbers of them per update.
+        self._passes = 0
+        self._pass_counts: set[int] = set()
 
     # Start and end of a run
 
@@ -137,6 +147,11 @@ class Watch(Guarded):
             self._handles.append(model.register_forward_pre_hook(Hook(self._remember_batch), with_kwargs=True))
         for optimizer in self._optimizers:
             self._handles.append(optimizer.register_step_pre_hook(self._enter_update))
+
+    def _start_late(self) -> None:
+        """Starts at the first step of a loop outside a ``with`` block; the run then ends with the program."""
+        self.start()
+        atexit.register(lambda: self.finish(completed=not hasattr(sys, "last_value")))
 
     def finish(self, *, completed: bool = True) -> None:
         """Detaches the hooks and ends the run. Leaving the ``with`` block does the same.
@@ -191,33 +206,9 @@ class Watch(Guarded):
         return self._session
 
     @property
-    def findings(self) -> list[Finding]:
-        """Problems and warnings so far, in the order of their discovery."""
-        session = self.session
-        return session.findings if session else []
-
-    @property
-    def directory(self) -> Path | None:
-        """The run directory; ``None`` if the run is not recorded."""
-        return self._session.directory if self._session else None
-
-    @property
     def every(self) -> int | None:
         """Interval of observations in steps; ``None`` while it is being chosen."""
         return self._schedule.every
-
-    def advice(self) -> str:
-        """Returns the findings with their advice as text; an empty string if nothing was found."""
-        return "\n\n".join(f"{finding}\n{finding.advice}".rstrip() for finding in self.findings)
-
-    def report(self, path: str | Path) -> Path:
-        """Writes an HTML report of the run and returns its path."""
-        if self._session is None:
-            raise ValueError("the run has no steps yet")
-        return self._session.report(path)
-
-    def _repr_html_(self) -> str | None:
-        return self._session._repr_html_() if self._session is not None else None
 
     # Reports of the loop
 
@@ -261,6 +252,8 @@ class Watch(Guarded):
         epoch: int | None,
     ) -> None:
         begun = time.perf_counter()
+        if not self._discoveries:
+            return self._start_late()
         if self._quick is not None:
             self._stop_quick_steps()
         self._losses.append(on_device.number(loss))
@@ -329,7 +322,7 @@ class Watch(Guarded):
                 attentions[module] = len(layers) - 1
                 self._layers.insert(-1, ObservedLayer(name, None, [], False, None, None))
                 layers.insert(-1, {"name": name, "kind": "attention_logits", "activation": None})
-        self._attention = AttentionSpy(attentions, self._observe_attention)
+        self._attention = AttentionObserver(attentions, self._observe_attention)
         facts["layers"] = layers
         facts |= {key: value for key, value in self._lengths.items() if value}
         facts |= self._facts
@@ -337,8 +330,7 @@ class Watch(Guarded):
             facts["metric"] = self._metric_name
         if several or len(self._optimizers) > 1:
             # The losses of adversaries rise and fall by design.
-            off = "oscillating_loss,slow_convergence,diverging_loss,collapse,loss_spike"
-            self._options["thresholds"] = {"off": off, **(self._options["thresholds"] or {})}
+            self._options["thresholds"] = {"off": ",".join(_OF_CURVE), **(self._options["thresholds"] or {})}
         parameters = []
         for index, layer in enumerate(self._layers):
             for parameter in layer.parameters:
@@ -374,6 +366,7 @@ class Watch(Guarded):
     def _remember_batch(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if torch.is_grad_enabled():
             self._batch = (args, kwargs)
+            self._passes += 1
             if self._observing and self._session is not None:
                 self._observe_batch()
 
@@ -435,6 +428,7 @@ class Watch(Guarded):
     def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         try:
             if self._quick is not None and self._session is not None and self._session.core.quick_update():
+                self._passes = 0
                 return
         except Exception as error:  # noqa: BLE001 - must not end the training
             return self.switch_off(error)
@@ -443,6 +437,7 @@ class Watch(Guarded):
     @guarded
     def _begin_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         self._has_stepped = self._quick is None
+        self._count_passes()
         if not _closure(args, kwargs):
             if self._observing:
                 self.before_update(optimizer)
@@ -450,6 +445,14 @@ class Watch(Guarded):
                 self._look_for_nan()
         elif self._observing and self._session is not None:
             self._sample_weights()
+
+    def _count_passes(self) -> None:
+        """Switches off what compares losses, if each is the sum over another number of forward passes: an episode."""
+        passes, self._passes = self._passes, 0
+        if self._session is not None and len(self._pass_counts) < _EPISODES:
+            self._pass_counts.add(passes)
+            if len(self._pass_counts) == _EPISODES:
+                self._session.core.switch_off(list(_OF_CURVE))
 
     @guarded
     def _leave_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:

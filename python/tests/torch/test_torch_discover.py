@@ -21,10 +21,10 @@ from surefoot.torch.loss import LOSSES as LOSS_FUNCTIONS
 
 @pytest.fixture(autouse=True)
 def no_spy_waits_on() -> Iterator[None]:
-    """Tests that compute no loss leave no spy to the next."""
+    """Tests that compute no loss leave no observer to the next."""
     yield
-    for spy in list(_WAITING):
-        spy.stop()
+    for observer in list(_WAITING):
+        observer.stop()
 
 
 def discovered(model: nn.Module, *inputs: Any) -> Discovery:
@@ -326,7 +326,7 @@ def test_handwritten_losses_are_recognized_or_unknown(
     model = FunctionalMLP()
     discovery = Discovery(model)
     output = model(numbers())
-    discovery._spy.stop()
+    discovery._observer.stop()
     discovery.saw_loss(loss(output))
     assert discovery.facts()["loss"] == name
 

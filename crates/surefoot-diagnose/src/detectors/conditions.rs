@@ -191,7 +191,7 @@ mod tests {
     fn dead_units_are_found_in_a_run_of_unknown_length() {
         let mut course = Course::of_length(open_ended(), 1000).skill(|_| 0.0);
         course.change(|_, seen| seen.layers[1].dead_units = Some(1.0));
-        assert_eq!(problems(&course), [Problem::DYING_RELU, Problem::SLOW_CONVERGENCE]);
+        assert_eq!(problems(&course), [Problem::DYING_RELU]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::number::rough;
 /// The loss rises instead of falling and ends far above where it started.
 ///
 /// A run with a known baseline is watched while it trains: the loss is three times that of the first
-/// blocks, still rises, and nothing is learned. A complete curve is judged at its end, because a loss
+/// blocks, still rises, and nothing is learned. Without a baseline it is reported if a step destroyed
+/// the weights and the loss has stayed at three times that of the first steps since. A complete curve is judged at its end, because a loss
 /// may rise for a while and recover: the training loss is then a fifth above its start and half above
 /// its best; a validation loss has to be ten times both, because over-fitting raises it too. A metric
 /// that improved all the same is proof of the opposite.
@@ -44,13 +45,14 @@ impl Detector for DivergingLoss {
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let needed = context.thresholds.alpha + 1;
         let blocks = context.curve.blocks();
-        if !context.facts.has_baseline()
-            || context.warming_up()
-            || !context.has_run_for(0.05)
-            || blocks.len() < 3 * needed
-            || !conditions::has_learned_nothing(context)
-            || conditions::has_plain_cause(context)
+        if context.warming_up() || blocks.len() < 3 * needed || conditions::has_plain_cause(context)
         {
+            return None;
+        }
+        if !context.facts.has_baseline() {
+            return destroyed(context, 2 * needed);
+        }
+        if !context.has_run_for(0.05) || !conditions::has_learned_nothing(context) {
             return None;
         }
         let start = crate::curve::mean(blocks[..needed].iter().map(|block| Some(block.loss)))?;
@@ -70,6 +72,11 @@ impl Detector for DivergingLoss {
         {
             return None;
         }
+        if !context.facts.has_baseline()
+            && let Some(finding) = destroyed(context, shape::LEAST)
+        {
+            return Some(finding);
+        }
         let training = Shape::of(&shape::losses(context));
         if let Some(shape) = training.filter(has_risen) {
             let (first, last) = (shape.first, shape.last);
@@ -86,6 +93,34 @@ impl Detector for DivergingLoss {
             finding(context, name, measure, shape.first, shape.last, VALIDATION).since(1)
         })
     }
+}
+
+/// Finds weights that a step destroyed, so that the last `blocks` have a much higher loss than the
+/// first steps.
+fn destroyed(context: &Context<'_>, blocks: usize) -> Option<Finding> {
+    let start = context.curve.start_loss().filter(|&start| start > 0.0)?;
+    let recent = context.curve.recent(blocks);
+    let is_high = recent.len() == blocks && recent.iter().all(|block| block.loss >= LIVE * start);
+    if !is_high || !conditions::was_destroyed_by_a_step(context) {
+        return None;
+    }
+    let (peak, at) = context.curve.peak_update();
+    let loss = recent.last()?.loss;
+    let rate = context.curve.learning_rate().or(context.facts.learning_rate);
+    let message = format!(
+        "The loss has risen from {} to {}, because a step changed the weights by {:.0}% of their size: \
+         the learning rate{} is too high.",
+        rough(start),
+        rough(loss),
+        100.0 * peak,
+        rate.map_or_else(String::new, |rate| format!(" of {}", rough(rate))),
+    );
+    Some(
+        Finding::new(Problem::DIVERGING_LOSS, context.step(), message)
+            .since(at)
+            .with(Measure::Loss, loss, LIVE * start)
+            .with(Measure::LargestUpdateRatio, peak, conditions::DESTRUCTIVE),
+    )
 }
 
 /// Returns true for a loss that ends far above its start and its best. Losses around zero, such as

@@ -85,6 +85,14 @@ impl Detector for DyingRelu {
              passes through it."
                 .to_owned()
         };
+        let message = match conditions::largest_update(context) {
+            Some(update) if update >= conditions::DESTRUCTIVE => format!(
+                "{message} Before, a step changed the weights by {:.0}% of their size: the learning \
+                 rate is too high.",
+                100.0 * update
+            ),
+            _ => message,
+        };
         let first = context.curve.recent(needed).first()?.first;
         let finding = Finding::new(self.problem(), context.step(), message);
         // A shortcut leads around a dead layer.

@@ -9,7 +9,9 @@ use crate::observation::Observation;
 /// The learning rate is too high for its warm-up, or the warm-up too long for the training.
 ///
 /// - The rate has its full value from the first step on, the steps change the weights by 5% or more,
-///   and in the first tenth of the training the loss rises to one and a half times its start.
+///   and in the first tenth of the training the loss rises to one and a half times its start. Steps
+///   that change the weights by half or more are too large with any warm-up, and reported as a
+///   diverging or oscillating loss.
 /// - The rate still rises after 60% of the planned steps. In a one-cycle schedule it falls after 30%.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperWarmup {
@@ -19,16 +21,14 @@ pub struct ImproperWarmup {
     /// Last step at which the rate rose; 0 if it never did.
     last_rise: u64,
     has_fallen: bool,
-    /// Lowest of the first losses, and their number.
-    start: (f64, u32),
 }
 
-/// Number of first losses.
-const FIRST: u32 = 3;
 /// Loss relative to the first ones above which it is too high.
 const RISEN: f64 = 1.5;
 /// Update ratio from which on a step can have raised the loss.
 const LARGE_UPDATE: f64 = 0.05;
+/// Update ratio from which on a warm-up would not help.
+const REPLACED: f64 = 0.5;
 /// Share of the training in which a missing warm-up is reported.
 const EARLY: f64 = 0.1;
 /// Share of the training after which a rate should no longer rise.
@@ -44,10 +44,6 @@ impl Detector for ImproperWarmup {
     }
 
     fn observe(&mut self, seen: &Observation, _: &Context<'_>) -> Option<Finding> {
-        if self.start.1 < FIRST && seen.loss.is_finite() {
-            let lowest = if self.start.1 == 0 { seen.loss } else { self.start.0.min(seen.loss) };
-            self.start = (lowest, self.start.1 + 1);
-        }
         let rate = seen.learning_rate.filter(|rate| rate.is_finite())?;
         if self.first_rate.is_none() {
             self.first_rate = Some(rate);
@@ -83,16 +79,15 @@ impl Detector for ImproperWarmup {
             );
         }
         let needed = context.thresholds.alpha + 1;
-        let (start, count) = self.start;
+        let start = context.curve.start_loss()?;
         let recent = context.curve.recent(needed);
         let update = conditions::largest_update(context)?;
-        let has_risen = count == FIRST
-            && start > 0.0
+        let has_risen = start > 0.0
             && recent.len() == needed
             && recent.iter().all(|block| block.loss > RISEN * start);
         if context.has_run_for(EARLY)
             || self.last_rise > 0
-            || update < LARGE_UPDATE
+            || !(LARGE_UPDATE..REPLACED).contains(&update)
             || !has_risen
             || conditions::has_plain_cause(context)
         {

@@ -94,10 +94,10 @@ fn flat(metrics: &[f64], losses: &[f64]) -> Option<(f64, f64)> {
         return None;
     }
     let shape = shape::Shape::of(losses)?;
-    let blind = -share.ln();
-    let constant = shape.last >= 0.9 * blind && shape.last <= 3.0 * blind + 1.0;
+    let guess = -share.ln();
+    let constant = shape.last >= 0.9 * guess && shape.last <= 3.0 * guess + 1.0;
     let contradiction = shape.last < CONTRADICTION * (1.0 - share);
-    let cross_entropy = shape.first >= 0.3 * blind && shape.first <= 3.0 * blind + 1.0;
+    let cross_entropy = shape.first >= 0.3 * guess && shape.first <= 3.0 * guess + 1.0;
     let falls = cross_entropy && shape.decrease() >= FALLS;
     (constant || contradiction || falls).then_some((share, shape.last))
 }

@@ -147,7 +147,7 @@ mod tests {
         let slow = |_, seen: &mut Observation| {
             seen.layers.iter_mut().for_each(|layer| layer.update_ratio = Some(1e-6));
         };
-        let torn = |step, seen: &mut Observation| {
+        let erratic = |step, seen: &mut Observation| {
             let ratio = if step == 2 { 0.5 } else { 0.001 };
             seen.layers.iter_mut().for_each(|layer| layer.update_ratio = Some(ratio));
         };
@@ -165,7 +165,7 @@ mod tests {
             ),
             (Problem::EXPLODING_GRADIENT, first(80.0)),
             (Problem::VANISHING_GRADIENT, first(1e-6)),
-            (Problem::OSCILLATING_LOSS, changed(facts(), torn)),
+            (Problem::OSCILLATING_LOSS, changed(facts(), erratic)),
             (Problem::SLOW_CONVERGENCE, changed(facts(), slow)),
             (
                 Problem::DIVERGING_LOSS,

@@ -38,7 +38,7 @@ const LIVELY: f64 = 0.02;
 /// Smallest relative update that can have destroyed the weights.
 const MOVING: f64 = 1e-4;
 /// Multiple of the loss of random guessing above which a run must not stay.
-const WORSE_THAN_BLIND: f64 = 1.05;
+const WORSE_THAN_GUESS: f64 = 1.05;
 /// Number of blocks that a state has to last, with the default α.
 const LASTING: usize = 10;
 /// Swing relative to the first loss that is large where there is no baseline.
@@ -205,7 +205,7 @@ impl OscillatingLoss {
             );
             return Some((message, at));
         }
-        // Torn weights explain a relapse; without them it has to last to be one.
+        // Weights that change too much explain a relapse; without them it has to last to be one.
         let short = context.thresholds.lasting(LASTING);
         let lasting = if conditions::was_destroyed_by_a_step(context) {
             short
@@ -231,15 +231,15 @@ impl OscillatingLoss {
             );
             return Some((message, at));
         }
-        let blind = WORSE_THAN_BLIND * context.facts.baseline_loss.unwrap_or(f64::INFINITY);
+        let guess = WORSE_THAN_GUESS * context.facts.baseline_loss.unwrap_or(f64::INFINITY);
         let moves = curve.update_ratio().is_none_or(|ratio| ratio >= MOVING);
         // A sure classifier that errs at times has a high loss and a skill all the same.
         let unskilled = curve.recent_skill(2 * short)? < context.thresholds.low_skill();
-        if loss > blind && before > blind && loss > 0.9 * before && moves && unskilled {
+        if loss > guess && before > guess && loss > 0.9 * before && moves && unskilled {
             let message = format!(
                 "The loss stays at {}, above the {} of random guessing.",
                 crate::number::rough(loss),
-                crate::number::rough(blind / WORSE_THAN_BLIND)
+                crate::number::rough(guess / WORSE_THAN_GUESS)
             );
             return Some((message, start));
         }
@@ -456,8 +456,8 @@ mod tests {
             course.run(OscillatingLoss)
         };
         assert_eq!(found(|step| 4.0 - 0.002 * step + 0.01 * (step % 3.0)), None);
-        let torn = found(|step| 4.0 + 0.01 * (step % 3.0)).unwrap();
-        assert!(torn.message.contains("14%"), "{}", torn.message);
+        let erratic = found(|step| 4.0 + 0.01 * (step % 3.0)).unwrap();
+        assert!(erratic.message.contains("14%"), "{}", erratic.message);
     }
 
     #[test]

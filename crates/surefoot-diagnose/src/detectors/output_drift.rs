@@ -43,7 +43,9 @@ impl Detector for OutputDrift {
         };
         let (worst, now, start) = self.growth.review(context, LARGE, GROWTH, counted)?;
         let blocks = context.curve.blocks();
-        if blocks.last()?.loss > RISEN * blocks.first()?.loss {
+        let start_loss =
+            context.curve.start_loss().into_iter().fold(blocks.first()?.loss, f64::min);
+        if blocks.last()?.loss > RISEN * start_loss {
             return None;
         }
         let message = format!(

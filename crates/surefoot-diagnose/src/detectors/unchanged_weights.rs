@@ -9,7 +9,8 @@ use crate::measure::Measure;
 /// off from the loss, or an optimizer that does nothing. A gradient that is too small to change a
 /// weight in single precision is a vanishing gradient, and not reported here. A batch contains some
 /// rows of an embedding only, so an embedding counts as unchanged if it has no gradient either, as one
-/// that was left out of the optimizer.
+/// that was left out of the optimizer. After a step that destroyed the weights, layers without a
+/// gradient are a consequence.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnchangedWeights;
 
@@ -24,7 +25,7 @@ impl Detector for UnchangedWeights {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let needed = context.thresholds.alpha + 1;
-        if context.curve.layers().len() < needed {
+        if context.curve.layers().len() < needed || conditions::was_destroyed_by_a_step(context) {
             return None;
         }
         let vanishes = |gradient: f64| gradient > 0.0 && gradient < context.thresholds.beta_2;

@@ -59,10 +59,11 @@ impl Detector for UnevenUpdates {
             };
             weighted.iter().copied().filter(odd).collect()
         };
-        let torn = lasts(&|ratio, middle| ratio >= limit && middle < 0.1 * limit);
+        let overwritten = lasts(&|ratio, middle| ratio >= limit && middle < 0.1 * limit);
         // A layer that does not change at all is reported as unchanged.
         let still = lasts(&|ratio, middle| ratio > 0.0 && ratio < STILL * middle);
-        let (layers, bound) = if torn.is_empty() { (still, None) } else { (torn, Some(limit)) };
+        let (layers, bound) =
+            if overwritten.is_empty() { (still, None) } else { (overwritten, Some(limit)) };
         if layers.is_empty() || layers.len() as f64 > FEW * weighted.len() as f64 {
             return None;
         }

@@ -48,7 +48,7 @@ pub enum Error {
         found: Vec<String>,
     },
     /// There are names and no numbers.
-    #[error("{} has no number in its {what} `{name}`, which would be the loss", path.display())]
+    #[error("{}: the {what} `{name}`, read as the loss, contains no numbers", path.display())]
     Empty {
         /// The file or directory.
         path: PathBuf,

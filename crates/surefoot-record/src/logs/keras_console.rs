@@ -8,7 +8,7 @@ use crate::logs::rows::{Rows, is_loss, lines, opening, text};
 use crate::logs::text::pairs;
 use std::path::Path;
 
-/// What Keras prints while it trains, with or without progress bars. The last values of an epoch count.
+/// Console output of Keras during training, with or without progress bars. The last values of an epoch count.
 pub(crate) struct KerasConsole;
 
 impl LogFormat for KerasConsole {

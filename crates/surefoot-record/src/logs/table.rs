@@ -17,7 +17,7 @@ pub(crate) struct Table {
     /// All series but step and epoch.
     pub(crate) series: Vec<Series>,
     pub(crate) rows: Vec<Row>,
-    /// What was left out, in sentences.
+    /// Sentences about rows and columns that were left out.
     pub(crate) warnings: Vec<String>,
 }
 

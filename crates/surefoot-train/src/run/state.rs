@@ -314,7 +314,7 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         run.checkpoint()
     }
 
-    /// What a checkpoint holds under a name, made what it is in a run that has just begun.
+    /// Resets one member of a checkpoint to its value at the start of a run.
     fn forget(run: &mut TrainingRun<'_, Cpu>, member: &str, fresh: TrainingRun<'_, Cpu>) {
         let best = run.best.as_mut().unwrap();
         match member {

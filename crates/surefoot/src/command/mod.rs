@@ -19,7 +19,7 @@ pub(crate) mod tune;
 
 use std::num::NonZeroUsize;
 
-/// How many threads share the work of a step: as many as asked for, or all cores.
+/// Number of threads that share the work of a step: the given number, or that of all cores.
 fn workers(asked: Option<NonZeroUsize>) -> usize {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     asked.unwrap_or(cores).get()

@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     recover: bool,
 }
 
-/// What the package executes, as one JSON argument.
+/// The request to the Python package, as one JSON argument.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Options {
     pub(crate) script: Option<PathBuf>,

@@ -13,8 +13,8 @@ const READABLE: usize = 96;
 /// Indent below a numbered line.
 const INDENT: &str = "       ";
 
-/// What was found at a step of so many. Below a `width` it is a paragraph for whoever watches, and
-/// otherwise a line.
+/// A finding and its step out of `steps`: a paragraph of at most `width` columns, or one line without
+/// a width.
 pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> String {
     let title = finding.problem.title();
     let title = match finding.severity {
@@ -53,9 +53,9 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     lines.join("\n")
 }
 
-/// State of an attempt.
+/// Phase of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Standing<'a> {
+pub(crate) enum Phase<'a> {
     /// On probation.
     Trying,
     /// The best of its round, trained further.
@@ -64,13 +64,12 @@ pub(crate) enum Standing<'a> {
     Ended(&'a AttemptOutcome),
 }
 
-/// An attempt as a line: its remedy, how it stands and what it changes. `metric` is what the metric
-/// is called.
-pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -> Line {
-    let (mark, role) = match standing {
-        Standing::Trying => ("→", Role::Quiet),
-        Standing::Continuing => ("→", Role::Good),
-        Standing::Ended(outcome) => match outcome.state {
+/// An attempt as a line: its remedy, its phase and its change. `metric` is the name of the metric.
+pub(crate) fn attempt(attempt: &Attempt, phase: Phase<'_>, metric: &str) -> Line {
+    let (mark, role) = match phase {
+        Phase::Trying => ("→", Role::Quiet),
+        Phase::Continuing => ("→", Role::Good),
+        Phase::Ended(outcome) => match outcome.state {
             AttemptState::Repaired => ("✓", Role::Good),
             AttemptState::Persists | AttemptState::NewProblem => ("✗", Role::Error),
             AttemptState::NoBetter | AttemptState::Outperformed => ("·", Role::Quiet),
@@ -81,7 +80,7 @@ pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -
         mark,
         role,
         remedy: name(&attempt.remedies),
-        result: result(standing, metric),
+        result: result(phase, metric),
         change: attempt.change.clone(),
     }
 }
@@ -120,11 +119,11 @@ impl Line {
     }
 }
 
-fn result(standing: Standing<'_>, metric: &str) -> String {
-    let outcome = match standing {
-        Standing::Trying => return "trying".to_owned(),
-        Standing::Continuing => return "continues".to_owned(),
-        Standing::Ended(outcome) => outcome,
+fn result(phase: Phase<'_>, metric: &str) -> String {
+    let outcome = match phase {
+        Phase::Trying => return "trying".to_owned(),
+        Phase::Continuing => return "continues".to_owned(),
+        Phase::Ended(outcome) => outcome,
     };
     let title = outcome.state.title();
     match (outcome.state, &outcome.finding) {
@@ -166,14 +165,20 @@ pub(crate) fn proposal(proposal: &Proposal) -> String {
         format!("{number:>4} {} {heading}", Role::Help.paint("?")),
         format!("{INDENT}{}", proposal.message),
     ];
-    lines.extend(proposal.diff.lines().map(|line| {
+    let paint = |line: &str| {
         let role = match line.as_bytes().first() {
             Some(b'+') => Role::Good,
             Some(b'-') => Role::Error,
             _ => Role::Quiet,
         };
         format!("{INDENT}{}", role.paint(line))
-    }));
+    };
+    for (hunk, count) in surefoot_report::hunks(&proposal.diff) {
+        lines.extend(hunk.into_iter().map(paint));
+        if count > 1 {
+            lines.push(paint(&format!("  ({count} times)")));
+        }
+    }
     lines.join("\n")
 }
 
@@ -251,10 +256,10 @@ mod tests {
         let mut repaired = outcome.clone();
         repaired.state = AttemptState::Repaired;
         let lines = [
-            attempt(&tried, Standing::Trying, "accuracy").plain(Some(50)),
-            attempt(&tried, Standing::Continuing, "accuracy").plain(Some(50)),
-            attempt(&tried, Standing::Ended(&outcome), "accuracy").plain(Some(50)),
-            attempt(&tried, Standing::Ended(&repaired), "accuracy").plain(None),
+            attempt(&tried, Phase::Trying, "accuracy").plain(Some(50)),
+            attempt(&tried, Phase::Continuing, "accuracy").plain(Some(50)),
+            attempt(&tried, Phase::Ended(&outcome), "accuracy").plain(Some(50)),
+            attempt(&tried, Phase::Ended(&repaired), "accuracy").plain(None),
         ];
         assert_snapshot!(lines.join("\n"), @r"
         2 → batch_norm + optimizer         trying

@@ -13,7 +13,7 @@ pub(crate) struct Folder {
     dir: TempDir,
 }
 
-/// What a command came to.
+/// Exit code and output of a command.
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

@@ -106,7 +106,7 @@ fn findings_are_told_in_the_numbers_of_the_log() {
         PyTorch   torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # after loss.backward()
         Keras     keras.optimizers.Adam(learning_rate=lr, clipnorm=1.0)
 
-    warning: over fitting   at epoch 11
+    warning: overfitting   at epoch 11
       The splits part.
         validation loss   3   limit 2
         PyTorch   torch.optim.AdamW(model.parameters(), weight_decay=0.01)  # and nn.Dropout(0.3); stop at the best epoch
@@ -127,7 +127,7 @@ fn a_healthy_log_says_so() {
     no problem found
 
       not found        loss spike, slow convergence
-      not observable   over fitting (needs a validation split)
+      not observable   overfitting (needs a validation split)
                        vanishing gradient, exploding gradient (need gradients)
                        improper loss (needs the metric and the model and its task)
     ");

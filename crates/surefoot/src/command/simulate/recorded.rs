@@ -260,7 +260,7 @@ fn places(trial: &FrozenTrial, stored: &Stored) -> Vec<PathBuf> {
     run.into_iter().chain(beside).collect()
 }
 
-/// What a run directory has of a trial.
+/// A trial as a run directory holds it.
 struct Seen {
     facts: Facts,
     available: BTreeSet<Quantity>,

@@ -3,7 +3,7 @@
 use crate::output::Console;
 use crate::output::outline::{Facts, Overview};
 use crate::output::progress::Bar;
-use crate::output::repair::{self, Standing};
+use crate::output::repair::{self, Phase};
 use crate::output::screen::Screen;
 use serde::Serialize;
 use std::sync::Arc;
@@ -62,8 +62,14 @@ impl ProgressCallback {
         }
     }
 
+    /// Prints the overview and the first event. A training that continues after a declined repair has
+    /// been introduced already.
     fn introduce(&mut self, run: &RunContext) {
         let outline = run.outline();
+        if !self.metric.is_empty() {
+            self.bar = self.screen.bar(outline.metric, None);
+            return;
+        }
         let overview = Overview {
             plan: self.prepared.plan(),
             data: self.prepared.data(),
@@ -103,7 +109,7 @@ impl ProgressCallback {
         let lines = self
             .attempts
             .iter()
-            .map(|attempt| repair::attempt(attempt, Standing::Trying, self.metric).plain(width));
+            .map(|attempt| repair::attempt(attempt, Phase::Trying, self.metric).plain(width));
         self.screen.draw(&lines.collect::<Vec<_>>());
     }
 }
@@ -115,7 +121,7 @@ impl Callback for ProgressCallback {
             number if self.bar.is_none() => {
                 let attempt = self.attempts.iter().find(|attempt| attempt.number == number);
                 let heading = attempt.map(|attempt| {
-                    let line = repair::attempt(attempt, Standing::Continuing, self.metric);
+                    let line = repair::attempt(attempt, Phase::Continuing, self.metric);
                     line.plain(self.screen.width())
                 });
                 self.bar = self.screen.bar(self.metric, heading);
@@ -183,7 +189,7 @@ impl Callback for ProgressCallback {
                 self.attempts.retain(|other| other != attempt);
                 self.bar = None;
                 self.screen.clear();
-                let line = repair::attempt(attempt, Standing::Ended(outcome), self.metric);
+                let line = repair::attempt(attempt, Phase::Ended(outcome), self.metric);
                 self.screen.say(&line.painted(self.screen.width()));
             }
         }

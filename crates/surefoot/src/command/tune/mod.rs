@@ -1,4 +1,4 @@
-//! `surefoot tune`: hyper-parameter search.
+//! `surefoot tune`: hyperparameter search.
 //!
 //! The command spawns worker processes of the same program, which claim trials from the store
 //! ([`worker`]), and shows their progress ([`search`]). A crashed worker affects only its trial, and workers
@@ -51,7 +51,7 @@ Examples:
 Exit codes: 0 success, 1 no trial produced a result, 2 invalid input, 3 internal error,
 130 interrupted.";
 
-/// Search for hyper-parameters; pause or prune bad trials
+/// Search for hyperparameters; pause or prune bad trials
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -26,11 +26,11 @@ _TITLES = {"relu": "ReLU", "leaky_relu": "leaky ReLU", "selu": "SELU", "elu": "E
 
 
 @dataclass
-class Setup:
+class Subject:
     """A training that actions change: model, optimizer, loss and the numbers around them.
 
     Args:
-        model: The model, built but not compiled by this setup.
+        model: The model, built but not compiled by this subject.
         compiled: Arguments of ``compile``.
         inputs: Training inputs by which data is judged, as arrays.
         targets: Their targets.
@@ -428,23 +428,23 @@ class Setup:
 
 
 _ACTIONS: dict[str, Callable[..., str]] = {
-    "add_batch_norm": Setup._add_batch_norm,
-    "add_residual": Setup._add_residual,
-    "swap_activation": Setup._swap_activation,
-    "set_output_units": Setup._set_output_units,
-    "set_output_activation": Setup._set_output_activation,
-    "reinitialize": Setup._reinitialize,
-    "clip_gradient": Setup._clip_gradient,
-    "clip_gradient_values": Setup._clip_gradient_values,
-    "set_batch_size": Setup._set_batch_size,
-    "extend_training": Setup._extend_training,
-    "set_learning_rate": Setup._set_learning_rate,
-    "set_decay": Setup._set_decay,
-    "swap_optimizer": Setup._swap_optimizer,
-    "swap_loss": Setup._swap_loss,
-    "scale_targets": Setup._scale_targets,
-    "impute_missing": Setup._impute_missing,
-    "normalize_data": Setup._normalize_data,
+    "add_batch_norm": Subject._add_batch_norm,
+    "add_residual": Subject._add_residual,
+    "swap_activation": Subject._swap_activation,
+    "set_output_units": Subject._set_output_units,
+    "set_output_activation": Subject._set_output_activation,
+    "reinitialize": Subject._reinitialize,
+    "clip_gradient": Subject._clip_gradient,
+    "clip_gradient_values": Subject._clip_gradient_values,
+    "set_batch_size": Subject._set_batch_size,
+    "extend_training": Subject._extend_training,
+    "set_learning_rate": Subject._set_learning_rate,
+    "set_decay": Subject._set_decay,
+    "swap_optimizer": Subject._swap_optimizer,
+    "swap_loss": Subject._swap_loss,
+    "scale_targets": Subject._scale_targets,
+    "impute_missing": Subject._impute_missing,
+    "normalize_data": Subject._normalize_data,
 }
 
 

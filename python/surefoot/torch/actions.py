@@ -34,7 +34,7 @@ from .replace import replace_calls
 from .trace import ActivationCall
 from .unchanged import unchanged
 
-__all__ = ["CannotApply", "ClipGradient", "Setup"]
+__all__ = ["CannotApply", "ClipGradient", "Subject"]
 
 #: Hidden layers that residual connections need at least.
 _LEAST_RESIDUAL = 4
@@ -60,7 +60,7 @@ class ClipGradient:
 
 
 @dataclass
-class Setup:
+class Subject:
     """A training that actions change: model, optimizer, loss and the numbers around them.
 
     Args:
@@ -83,10 +83,10 @@ class Setup:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.Sigmoid(), nn.Linear(8, 3))
         >>> optimizer = torch.optim.SGD(model.parameters(), lr=10.0)
         >>> inputs, targets = torch.randn(64, 4), torch.arange(64) % 3
-        >>> setup = Setup(model, optimizer, nn.CrossEntropyLoss(), inputs, targets)
-        >>> setup.apply({"action": "swap_activation", "activation": "selu"})
+        >>> subject = Subject(model, optimizer, nn.CrossEntropyLoss(), inputs, targets)
+        >>> subject.apply({"action": "swap_activation", "activation": "selu"})
         'Replaces 1 hidden activation with SELU and re-initializes its weights (LeCun normal).'
-        >>> setup.apply({"action": "set_learning_rate", "rate": 0.01})
+        >>> subject.apply({"action": "set_learning_rate", "rate": 0.01})
         'Sets the learning rate to 0.01 instead of 10.'
     """
 
@@ -454,21 +454,21 @@ class Setup:
 
 
 _ACTIONS: dict[str, Callable[..., str]] = {
-    "add_batch_norm": Setup._add_batch_norm,
-    "add_residual": Setup._add_residual,
-    "swap_activation": Setup._swap_activation,
-    "set_output_units": Setup._set_output_units,
-    "set_output_activation": Setup._set_output_activation,
-    "reinitialize": Setup._reinitialize,
-    "clip_gradient": Setup._clip_gradient,
-    "set_batch_size": Setup._set_batch_size,
-    "extend_training": Setup._extend_training,
-    "set_learning_rate": Setup._set_learning_rate,
-    "set_decay": Setup._set_decay,
-    "swap_optimizer": Setup._swap_optimizer,
-    "swap_loss": Setup._swap_loss,
-    "scale_targets": Setup._scale_targets,
-    "normalize_data": Setup._normalize_data,
+    "add_batch_norm": Subject._add_batch_norm,
+    "add_residual": Subject._add_residual,
+    "swap_activation": Subject._swap_activation,
+    "set_output_units": Subject._set_output_units,
+    "set_output_activation": Subject._set_output_activation,
+    "reinitialize": Subject._reinitialize,
+    "clip_gradient": Subject._clip_gradient,
+    "set_batch_size": Subject._set_batch_size,
+    "extend_training": Subject._extend_training,
+    "set_learning_rate": Subject._set_learning_rate,
+    "set_decay": Subject._set_decay,
+    "swap_optimizer": Subject._swap_optimizer,
+    "swap_loss": Subject._swap_loss,
+    "scale_targets": Subject._scale_targets,
+    "normalize_data": Subject._normalize_data,
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -108,7 +107,8 @@ def test_a_run_that_cannot_be_resumed_is_left_unchanged(tmp_path: Path, monkeypa
     script.write_text(SCRIPT)
     (tmp_path / "runs/train-001").mkdir(parents=True)
     kill(tmp_path, monkeypatch, at=7)
-    before = digests(tmp_path, 2)
+    events = tmp_path / "runs/train-002/events.jsonl"
+    before = digests(tmp_path, 2), events.read_text()
     # Another loop.
     script.write_text(SCRIPT.replace("if number % 2:", "if number % 3:"))
     edited = resumed(tmp_path)
@@ -119,11 +119,12 @@ def test_a_run_that_cannot_be_resumed_is_left_unchanged(tmp_path: Path, monkeypa
     script.write_text("print('nothing')")
     nothing = resumed(tmp_path)
     assert "before it reached the training loop" in nothing.stderr
-    # Other versions.
+    # An error before the loop.
+    script.write_text(SCRIPT.replace("def main():\n", "def main():\n    raise ValueError('too early')\n"))
+    early = resumed(tmp_path)
+    assert early.returncode == 1 and "too early. The run is unchanged." in early.stderr, early.stderr
+    assert digests(tmp_path, 2) == before[0] and events.read_text() == before[1]
     script.write_text(SCRIPT)
-    program = tmp_path / "runs/train-002/program.json"
-    assert json.loads(program.read_text())["libraries"]["torch"]
-    assert digests(tmp_path, 2) == before[: len(digests(tmp_path, 2))]
     done = resumed(tmp_path)
     assert done.returncode == 0, done.stderr
 

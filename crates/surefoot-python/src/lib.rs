@@ -22,7 +22,7 @@ mod _core {
     #[pymodule_export]
     use super::run::{Run, check_thresholds};
     #[pymodule_export]
-    use super::script::{Recorder, digests, key};
+    use super::script::{InterruptedRun, Recorder, digests, key, newest_checkpoint};
     #[pymodule_export]
     use super::{command, pytorch_source, report, title};
 

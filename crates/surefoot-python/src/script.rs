@@ -81,36 +81,19 @@ impl Recorder {
         })
     }
 
-    /// Continues the run in `directory` and returns its newest checkpoint. The record is cut back to it.
-    #[staticmethod]
-    fn resume(
-        py: Python<'_>,
-        directory: PathBuf,
-        libraries: BTreeMap<String, String>,
-        device: String,
-        threads: usize,
-    ) -> PyResult<(Self, Option<Restored>)> {
-        catch(|| {
-            let environment = environment(libraries, device, threads);
-            let (recorder, checkpoint) =
-                surefoot_record::Recorder::resume(&directory, &environment).map_err(error)?;
-            let checkpoint = checkpoint.map(|checkpoint| restored(py, &checkpoint));
-            Ok((Self::new(recorder), checkpoint))
-        })
-    }
-
     /// The run directory.
     #[getter]
     fn directory(&self) -> PathBuf {
         self.directory.clone()
     }
 
-    /// Records a step. `parts` are the tensors of the batch, the loss, the parameters, the buffers and
+    /// Records a step of the 1-based `epoch`. `parts` are the tensors of the batch, the loss, the parameters, the buffers and
     /// the optimizer: their addresses and their sizes in bytes. `extra` is text that belongs to the
     /// optimizer's part.
     fn step(
         &mut self,
         step: u64,
+        epoch: u64,
         loss: Option<f64>,
         parts: [(Vec<usize>, Vec<usize>); 5],
         extra: &str,
@@ -131,7 +114,7 @@ impl Recorder {
             let mut recorder = lock(&self.recorder);
             let recorder = recorder.as_mut().ok_or_else(finished)?;
             if let Some(loss) = loss {
-                recorder.observe(&Observation::new(step, loss));
+                recorder.observe(&Observation::new(step, loss).with_epoch(epoch));
             }
             recorder.digest(&self.digest);
             Ok(())
@@ -154,11 +137,17 @@ impl Recorder {
     }
 
     /// Writes a checkpoint with `state` (JSON) and `tensors`.
-    fn checkpoint(&mut self, step: u64, state: &str, tensors: Vec<TensorAt>) -> PyResult<()> {
+    fn checkpoint(
+        &mut self,
+        step: u64,
+        epoch: u64,
+        state: &str,
+        tensors: Vec<TensorAt>,
+    ) -> PyResult<()> {
         catch(|| {
             let arrays = tensors.into_iter().map(array).collect::<PyResult<_>>()?;
             let state = serde_json::from_str(state).map_err(error)?;
-            let checkpoint = Checkpoint { step, epoch: 0, state, arrays };
+            let checkpoint = Checkpoint { step, epoch, state, arrays };
             let mut recorder = lock(&self.recorder);
             let recorder = recorder.as_mut().ok_or_else(finished)?;
             recorder.checkpoint(&checkpoint).map_err(error)?;
@@ -192,6 +181,52 @@ impl Recorder {
             recorder.finish(&summary).map_err(error)
         })
     }
+}
+
+/// A run that was interrupted or killed: locked, and still as it was left.
+#[pyclass(module = "surefoot._core")]
+pub(crate) struct InterruptedRun {
+    /// `None` once the run is resumed.
+    run: Mutex<Option<surefoot_record::InterruptedRun>>,
+}
+
+#[pymethods]
+impl InterruptedRun {
+    /// Locks the run in `directory`.
+    #[new]
+    fn new(directory: PathBuf) -> PyResult<Self> {
+        catch(|| {
+            let run = surefoot_record::InterruptedRun::open(&directory).map_err(error)?;
+            Ok(Self { run: Mutex::new(Some(run)) })
+        })
+    }
+
+    /// Cuts the record back to its newest checkpoint and continues it; returns the step of the
+    /// checkpoint too.
+    fn resume(
+        &self,
+        libraries: BTreeMap<String, String>,
+        device: String,
+        threads: usize,
+    ) -> PyResult<(Recorder, u64)> {
+        catch(|| {
+            let environment = environment(libraries, device, threads);
+            let run = lock(&self.run).take();
+            let run = run.ok_or_else(|| PyRuntimeError::new_err("the run is resumed already"))?;
+            let (recorder, checkpoint) = run.resume(&environment).map_err(error)?;
+            Ok((Recorder::new(recorder), checkpoint.map_or(0, |checkpoint| checkpoint.step)))
+        })
+    }
+}
+
+/// Returns the newest checkpoint of the run in `directory`.
+#[pyfunction]
+pub(crate) fn newest_checkpoint(py: Python<'_>, directory: PathBuf) -> PyResult<Option<Restored>> {
+    catch(|| {
+        let record = surefoot_record::Record::open(&directory).map_err(error)?;
+        let checkpoint = record.checkpoint().map_err(error)?;
+        Ok(checkpoint.map(|checkpoint| restored(py, &checkpoint)))
+    })
 }
 
 impl Recorder {

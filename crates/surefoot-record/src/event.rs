@@ -63,6 +63,13 @@ pub enum Event {
         /// Steps done.
         step: u64,
     },
+    /// The program ended with an error.
+    Crashed {
+        /// Steps done.
+        step: u64,
+        /// The error, or the exit code.
+        reason: String,
+    },
     /// The run continued from a checkpoint, or from the start.
     Resumed {
         /// The step of the checkpoint; 0 without one.
@@ -128,6 +135,7 @@ impl Event {
             Event::Best { .. } => "best",
             Event::Checkpoint { .. } => "checkpoint",
             Event::Interrupted { .. } => "interrupted",
+            Event::Crashed { .. } => "crashed",
             Event::Resumed { .. } => "resumed",
             Event::Finding(_) => "finding",
             Event::DetectorPanic { .. } => "detector_panic",
@@ -149,6 +157,7 @@ impl Event {
             | Event::Best { step, .. }
             | Event::Checkpoint { step, .. }
             | Event::Interrupted { step }
+            | Event::Crashed { step, .. }
             | Event::Resumed { step, .. }
             | Event::DetectorPanic { step, .. }
             | Event::Stopped { step, .. }
@@ -252,6 +261,7 @@ mod tests {
                 steps: 40,
             }),
             Event::Delivered { step: 12, attempt: 1, metric: Some(0.9) },
+            Event::Crashed { step: 20, reason: "ValueError: no data".to_owned() },
             Event::Finished { step: 20 },
             Event::Other(json!({"event": "seen", "step": 12, "what": "a cat"})),
         ]

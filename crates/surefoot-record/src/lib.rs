@@ -80,6 +80,7 @@ pub use crate::observations::Observations;
 pub use crate::record::Record;
 pub use crate::recorder::Recorder;
 pub use crate::replay::{Entry, Replay};
+pub use crate::resume::InterruptedRun;
 pub use crate::step_digest::{Part, Quantity, StepDigest};
 pub use crate::summary::{MetricSummary, RunSummary, Status};
 pub use crate::watched_run::WatchedRun;

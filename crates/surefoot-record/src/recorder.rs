@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::header::{Environment, FORMAT, Header, StoredHeader};
 use crate::layout::Layout;
 use crate::live_table::LiveTable;
-use crate::resume;
+use crate::resume::InterruptedRun;
 use crate::step_digest::StepDigest;
 use crate::summary::RunSummary;
 use crate::table::Schema;
@@ -204,7 +204,7 @@ impl Recorder {
     ///
     /// Fails if the run is finished, in use by another process, or its plan was changed.
     pub fn resume(dir: &Path, environment: &Environment) -> Result<(Recorder, Option<Checkpoint>)> {
-        resume::resume(dir, environment)
+        InterruptedRun::open(dir)?.resume(environment)
     }
 
     /// The run directory.

@@ -21,40 +21,59 @@ use crate::recorder::Recorder;
 use crate::table::Schema;
 use crate::writer::Files;
 
-pub(crate) fn resume(
-    dir: &Path,
-    environment: &Environment,
-) -> Result<(Recorder, Option<Checkpoint>)> {
-    let layout = Layout::of(dir);
-    // Before the lock, which would leave a file in a directory that is not a run.
-    let header = layout.read_header()?;
-    header.check_current(&layout.header())?;
-    let lock = layout.lock()?;
-    if layout.summary().exists() {
-        layout.remove_lock();
-        return Err(Error::Finished { path: dir.to_owned() });
-    }
-    check_plan(&layout, &header)?;
+/// A run that was interrupted or killed: locked, and still as it was left.
+///
+/// A program that finds out late whether it can continue the run, such as a script that has to reach
+/// its training loop first, holds this until then. Dropping it leaves the run as it was.
+#[derive(Debug)]
+pub struct InterruptedRun {
+    layout: Layout,
+    header: StoredHeader,
+    lock: File,
+}
 
-    let found = checkpoint_dir::newest(&layout.checkpoints(), |stored| {
-        let files = cut_files(&layout, &header, &stored)?;
-        Ok((stored.checkpoint, files))
-    })?;
-    let (checkpoint, files) = match found {
-        Some((checkpoint, files)) => (Some(checkpoint), files),
-        None => (None, open_files(&layout, &header, Marks::default())?),
-    };
-    layout.remove_temporary()?;
-    files.steps.remove_closed()?;
-    files.layers.remove_closed()?;
-    let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
-    for (newer, path) in checkpoint_dir::list(&layout.checkpoints())? {
-        if newer > step {
-            remove(&path)?;
+impl InterruptedRun {
+    /// Locks the run in `dir`.
+    ///
+    /// Fails if the run is finished, in use by another process, or its plan was changed.
+    pub fn open(dir: &Path) -> Result<InterruptedRun> {
+        let layout = Layout::of(dir);
+        // Before the lock, which would leave a file in a directory that is not a run.
+        let header = layout.read_header()?;
+        header.check_current(&layout.header())?;
+        let lock = layout.lock()?;
+        if layout.summary().exists() {
+            layout.remove_lock();
+            return Err(Error::Finished { path: dir.to_owned() });
         }
+        check_plan(&layout, &header)?;
+        Ok(InterruptedRun { layout, header, lock })
     }
-    let recorder = reopen(layout, header, files, lock, checkpoint.as_ref(), environment)?;
-    Ok((recorder, checkpoint))
+
+    /// Cuts the record back to the newest usable checkpoint and continues from there, as
+    /// [`Recorder::resume`] does.
+    pub fn resume(self, environment: &Environment) -> Result<(Recorder, Option<Checkpoint>)> {
+        let InterruptedRun { layout, header, lock } = self;
+        let found = checkpoint_dir::newest(&layout.checkpoints(), |stored| {
+            let files = cut_files(&layout, &header, &stored)?;
+            Ok((stored.checkpoint, files))
+        })?;
+        let (checkpoint, files) = match found {
+            Some((checkpoint, files)) => (Some(checkpoint), files),
+            None => (None, open_files(&layout, &header, Marks::default())?),
+        };
+        layout.remove_temporary()?;
+        files.steps.remove_closed()?;
+        files.layers.remove_closed()?;
+        let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
+        for (newer, path) in checkpoint_dir::list(&layout.checkpoints())? {
+            if newer > step {
+                remove(&path)?;
+            }
+        }
+        let recorder = reopen(layout, header, files, lock, checkpoint.as_ref(), environment)?;
+        Ok((recorder, checkpoint))
+    }
 }
 
 fn check_plan(layout: &Layout, header: &StoredHeader) -> Result<()> {

@@ -18,6 +18,8 @@ pub(crate) struct History {
     pub(crate) pruned: Option<Finding>,
     /// Step at which the run was interrupted, unless it was resumed.
     pub(crate) interrupted: Option<u64>,
+    /// Step at which the program crashed, and the error, unless it was resumed.
+    pub(crate) crashed: Option<(u64, String)>,
     pub(crate) evaluations: Vec<Evaluation>,
 }
 
@@ -62,7 +64,8 @@ impl History {
             }
             Event::Delivered { attempt, .. } => self.delivered = Some(*attempt),
             Event::Interrupted { step } => self.interrupted = Some(*step),
-            Event::Resumed { .. } => self.interrupted = None,
+            Event::Crashed { step, reason } => self.crashed = Some((*step, reason.clone())),
+            Event::Resumed { .. } => (self.interrupted, self.crashed) = (None, None),
             _ => self.evaluations.extend(event.evaluation()),
         }
     }

@@ -70,6 +70,10 @@ impl Story<'_> {
                 "This run is a trial of a search. The pruner {by} stopped it at {steps}: {why}"
             );
         }
+        if let Some((step, reason)) = &self.history.crashed {
+            let steps = self.of_planned(*step);
+            return format!("The script crashed at {steps}: {}", sentence_end(reason));
+        }
         match (self.history.interrupted, self.last_step) {
             (Some(step), _) => {
                 let steps = self.of_planned(step);
@@ -380,6 +384,14 @@ mod tests {
             summary_with(&[Event::Interrupted { step: 80 }], None, 80, "accuracy", 0.1),
             "The run was interrupted at step 80 of 1,600 and can be resumed."
         );
+        let crashed = Event::Crashed { step: 80, reason: "ValueError: no data".to_owned() };
+        assert_eq!(
+            summary_with(std::slice::from_ref(&crashed), None, 80, "accuracy", 0.1),
+            "The script crashed at step 80 of 1,600: ValueError: no data."
+        );
+        let resumed = Event::Resumed { step: 60, environment: Default::default() };
+        let text = summary_with(&[crashed, resumed], None, 90, "accuracy", 0.1);
+        assert!(text.starts_with("The run is unfinished"), "{text}");
         assert_eq!(
             summary_with(&[], None, 0, "accuracy", 0.1),
             "The run has started; no steps have been recorded yet."

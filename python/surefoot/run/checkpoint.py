@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from surefoot.run import frames
 from surefoot.run.graph import KEEP, Saver
 from surefoot.run.keys import generator_states, set_generator_states
 from surefoot.run.loops import Entry, Loops, ResumeError
+from surefoot.run.parallel import Parallel
 from surefoot.run.record import Recording, tell
 from surefoot.run.recover import Recovery
 from surefoot.run.restore import RestoreError, Restorer
@@ -32,8 +34,11 @@ class Checkpoints:
         every: int | None,
         stored: Stored | None,
         recovery: Recovery | None = None,
+        parallel: Parallel | None = None,
     ) -> None:
-        self._recovery = recovery
+        self._recovery, self._parallel = recovery, parallel
+        self.on_resumed: Callable[[], None] = lambda: None
+        """Called when the state of the checkpoint was restored."""
         self.recording, self.loops, self.every = recording, loops, every
         self.keys, self.loaders = recording.keys, recording.loaders
         self.is_off = False
@@ -79,7 +84,7 @@ class Checkpoints:
 
     def _walk(self, entry: Entry, baseline: dict[str, str] | None) -> Saver:
         is_between = self.recording.has_gradients or not entry.info.clears_gradients
-        saver = Saver(baseline, saves_gradients=is_between)
+        saver = Saver(baseline, saves_gradients=is_between, keeps_unchanged=self._parallel is not None)
         self._frames = []
         for number, frame in enumerate(frames.chain(entry.frame, self.loaders.is_program)):
             name = frames.name_of(frame)
@@ -102,7 +107,7 @@ class Checkpoints:
         for name, value in list(values.items()):
             if name.startswith("__") or name in dead:
                 continue
-            content = saver.value(value, f"{label}.{name}")
+            content = saver.member(value, f"{label}.{name}")
             if content is not KEEP and (not isinstance(content, dict) or content.get("member", True)):
                 saved[name] = content
         return saved
@@ -114,12 +119,13 @@ class Checkpoints:
         pending = {k: v for k, v in loaders.unfinished().items() if k not in saver.iterators}
         state = {
             "loops": [loop.state() for loop in self.loops.stack],
-            "step": recording.step,
+            "recording": recording.state(),
             "frames": self._frames,
             "modules": self._modules,
             "roots": self._variables(saver, entry.roots, "fit", frozenset()),
             "keys": self.keys.state(),
             "owner": loaders.owner,
+            "samples": self._samples(),
             "pending": [[number, *place] for number, place in pending.items()],
             "random": saver.value(generator_states(), "random"),
             "batch": saver.value(loaders.batch, "batch"),
@@ -132,9 +138,14 @@ class Checkpoints:
         assert recording.recorder is not None
         try:
             text = json.dumps({"graph": json.dumps(state)})
-            recording.recorder.checkpoint(recording.step, text, saver.tensors)
+            recording.recorder.checkpoint(recording.step, recording.epoch - 1, text, saver.tensors)
         except RuntimeError as error:
             tell(f"the checkpoint at step {recording.step} was not written, and the training continues: {error}")
+
+    def _samples(self) -> int | None:
+        """Number of samples of the latest batch in all processes."""
+        samples = self.loaders.samples
+        return None if samples is None or self._parallel is None else len(samples) * self._parallel.world
 
     def _restore(self, entry: Entry, is_last: bool) -> bool:
         assert self._stored is not None
@@ -152,6 +163,7 @@ class Checkpoints:
         self._stored, self._state = None, {}
         if missing:
             raise ResumeError(f"the program does not create `{missing[0]}` of the checkpoint; was it changed?")
+        self.on_resumed()
         tell(f"resumed at step {self.recording.step}")
         return True
 
@@ -175,7 +187,10 @@ class Checkpoints:
             return []
         self._restored(restorer, state["roots"], entry.roots)
         recording, loaders = self.recording, self.loaders
-        recording.step = self._last_step = state["step"]
+        recording.restore(state["recording"])
+        self._last_step = recording.step
+        if state["samples"] is not None and self._parallel is not None:
+            loaders.samples = range(self._parallel.rank, state["samples"], self._parallel.world)
         self.keys.restore(state["keys"])
         loaders.owner = None if state["owner"] is None else tuple(state["owner"])
         loaders.pending = {number: (number_of_pass, position) for number, number_of_pass, position in state["pending"]}

@@ -113,6 +113,18 @@ class Clock:
         return counted
 
 
+def name_spawned(tell: Callable[[str], None]) -> None:
+    """Says that processes which the program starts with ``torch.multiprocessing.spawn`` are not followed."""
+    processes: Any = sys.modules["torch"].multiprocessing
+    spawn = processes.spawn
+
+    def spawned(*args: Any, **kwargs: Any) -> Any:
+        tell("processes that the script starts itself are not recorded; start a script for torchrun, with torchrun")
+        return spawn(*args, **kwargs)
+
+    processes.spawn = spawned
+
+
 def use_deterministic_algorithms(report: Callable[[str, str], None]) -> None:
     """Selects PyTorch's deterministic algorithms.
 

@@ -37,6 +37,7 @@ _SKIPPED = frozenset(
 )
 _DISPLAY = frozenset(("rich", "tqdm"))
 _MODULE_HOOKS = ("_hooks", "_hook", "_hooks_with_kwargs", "_hooks_always_called")
+_PLAIN = (bool, int, float, str)
 # In the path of the state of a generator, which is always saved.
 _STATE = ".(state)"
 # Below this, comparing costs more than writing.
@@ -52,22 +53,36 @@ _DTYPES = {
 class Saver:
     """Turns values into JSON and a list of tensors."""
 
-    def __init__(self, baseline: dict[str, str] | None, saves_gradients: bool) -> None:
+    def __init__(self, baseline: dict[str, Any] | None, saves_gradients: bool, keeps_unchanged: bool = False) -> None:
         self.nodes: list[Any] = []
         self.tensors: list[tuple[str, str, list[int], int, int]] = []
         self.unsaved: dict[str, str] = {}
-        self.digests: dict[str, str] = {}
+        self.digests: dict[str, Any] = {}
+        """Digests of arrays by their path; with ``keeps_unchanged`` also plain values."""
         self.iterators: set[int] = set()
         self._baseline = baseline
         self._saves_gradients = saves_gradients
+        self._keeps_unchanged = keeps_unchanged
         self._memo: dict[int, int] = {}
         self._alive: list[Any] = []
         self._names: set[str] = set()
 
+    def member(self, value: Any, path: str) -> Any:
+        """Returns the JSON of a variable, an attribute or a value of a dictionary.
+
+        With ``keeps_unchanged``, one that is still as the script has set it before its loop stays what the script makes
+        it: the number of the process, for instance.
+        """
+        if self._keeps_unchanged and (value is None or type(value) in _PLAIN):
+            self.digests[path] = repr(value)
+            if self._baseline is not None and self._baseline.get(path) == repr(value):
+                return KEEP
+        return self.value(value, path)
+
     def value(self, value: Any, path: str) -> Any:
         """Returns the JSON of a value."""
         kind = type(value)
-        if value is None or kind in (bool, int, float, str):
+        if value is None or kind in _PLAIN:
             return value
         known = self._memo.get(id(value))
         if known is not None:
@@ -129,7 +144,7 @@ class Saver:
 
     def _container(self, value: Any, path: str) -> dict[str, Any] | None:
         if isinstance(value, dict):
-            pairs = [[self.value(k, f"{path}[]"), self.value(v, f"{path}.{_label(k, i)}")]
+            pairs = [[self.value(k, f"{path}[]"), self.member(v, f"{path}.{_label(k, i)}")]
                      for i, (k, v) in enumerate(value.items())]  # fmt: skip
             return {"t": "dict", "c": _class(value), "v": pairs}
         if isinstance(value, (list, tuple)):
@@ -178,7 +193,7 @@ class Saver:
         for name, item in items:
             if is_loader and name not in names or name.endswith(_MODULE_HOOKS):
                 continue
-            content = self.value(item, f"{path}.{name}")
+            content = self.member(item, f"{path}.{name}")
             if content is not KEEP:
                 saved[name] = content
         # One with parts that cannot be saved, such as a file, must be made by the program.
@@ -240,11 +255,11 @@ class Saver:
 
     def _array(self, path: str, dtype: str, shape: list[int], address: int, size: int) -> Any:
         """Adds an array; one that is still as the script has built it is represented by its digest."""
-        if size >= _LARGE and _STATE not in path:
+        if (size >= _LARGE or self._keeps_unchanged) and _STATE not in path:
             digest = _core.digests([address], [size])[0]
             self.digests[path] = digest
             if self._baseline is not None and self._baseline.get(path) == digest:
-                return {"same": digest}
+                return {"same": digest if size >= _LARGE else None}
         name, number = path, 1
         while name in self._names:
             number += 1

@@ -30,11 +30,13 @@ GENERATOR = 7
 UUID = 8
 SEED = 9
 DATA = 10
+DRAW = 11
 
 # `random.Random` is replaced by a subclass.
 _PYTHON_GENERATOR: Any = random.SystemRandom.__mro__[1]
 
 _MASK = (1 << 64) - 1
+_SALTED = frozenset((STEP, ORDER, BATCH, LOOP))
 
 
 class ThreadGenerators(threading.local):
@@ -114,6 +116,8 @@ class Keys:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed & _MASK
+        self.salt = 0
+        """Part of the keys of loops, steps, batches and orders; differs between processes that draw their own numbers."""
         self.counters: dict[str, int] = {}
         """Number of generators, loaders and the like that the program has made so far."""
         self._python = LazyRandom(seed)
@@ -129,7 +133,10 @@ class Keys:
 
     def of(self, site: int, first: int = 0, second: int = 0) -> int:
         """Returns the key of a site and two counters, below 2**63."""
-        return _core.key(self.seed, site, first & _MASK, second & _MASK) >> 1
+        seed = self.seed
+        if self.salt and site & 0xFF in _SALTED:
+            seed = _core.key(seed, site, self.salt, 0)
+        return _core.key(seed, site, first & _MASK, second & _MASK) >> 1
 
     def next(self, name: str) -> int:
         """Returns how often this was called with ``name`` before."""
@@ -139,7 +146,7 @@ class Keys:
 
     def apply(self, site: int, first: int = 0, second: int = 0) -> None:
         """Seeds the global generators of Python, NumPy and PyTorch."""
-        self.apply_key(_core.key(self.seed, site, first & _MASK, second & _MASK) >> 1)
+        self.apply_key(self.of(site, first, second))
 
     def apply_key(self, key: int) -> None:
         """Seeds the global generators with ``key``; in another thread than the main one, those of the thread."""

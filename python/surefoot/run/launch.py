@@ -18,8 +18,10 @@ from typing import Any
 from surefoot import _core
 from surefoot.run.checkpoint import Checkpoints, Stored
 from surefoot.run.loops import Loops, ResumeError, Rewriting
-from surefoot.run.record import tell
+from surefoot.run.parallel import become_only_process, processes
+from surefoot.run.record import silence, tell
 from surefoot.run.runtime import Program, Runtime
+from surefoot.run.shards import ShardError
 
 LIBRARIES = ("numpy", "torch", "torchvision", "lightning", "transformers", "keras", "tensorflow", "jax")
 VARIABLES = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES")
@@ -44,6 +46,7 @@ class Options:
     resume: str | None
     recover: bool
     replay: bool
+    shards: int | None = None
 
 
 def main(options: str) -> int:
@@ -80,13 +83,16 @@ class Launch:
         self.checkpoint: Stored | None = None
         # Resolved first: a resumed script is executed in the directory of the run that was started.
         self.resumed = None if options.resume is None else Path(options.resume).resolve()
+        self.interrupted: _core.InterruptedRun | None = None
+        self.rank, self.world = self._place()
         self.definition = self._define() if self.resumed is None else self._recorded(self.resumed)
+        self._check_shards()
         self.script = Path(self.definition["script"])
         self.program = Program(self.script)
         self.source = self._read()
-        threads = self.definition["threads"]
-        self.runtime = Runtime(self.definition["seed"], self.program, threads, self.definition.get("recover", False))
-        self._open(threads)
+        recovers, shards = self.definition["recover"], self.definition["shards"]
+        self.runtime = Runtime(self.definition["seed"], self.program, self.definition["threads"], recovers, shards)
+        self._open()
         self.rewriting = Rewriting(self.program.contains)
         self.rewriting.read(str(self.script))
         loops = Loops(self.rewriting, self.runtime.keys, self.runtime.loaders)
@@ -94,8 +100,29 @@ class Launch:
         self.runtime.follow(loops)
         recording = self.runtime.recording
         every = options.every or self.definition["every"]
-        self.checkpoints = Checkpoints(recording, loops, every, self.checkpoint, self.runtime.recovery)
+        parallel = self.runtime.parallel
+        self.checkpoints = Checkpoints(recording, loops, every, self.checkpoint, self.runtime.recovery, parallel)
+        self.checkpoints.on_resumed = self._continue
         self.checkpoints.is_off = options.replay
+
+    def _place(self) -> tuple[int, int]:
+        """Number of this process, and number of processes of the program."""
+        is_parallel = self.options.shards is not None
+        if self.resumed is not None and (self.resumed / "program.json").exists():
+            is_parallel = json.loads((self.resumed / "program.json").read_text()).get("processes") is not None
+        if is_parallel and processes() is None:
+            become_only_process()
+        rank, world = processes() or (0, 1)
+        if rank > 0:
+            silence()
+        return rank, world
+
+    def _check_shards(self) -> None:
+        shards, started = self.definition["shards"], self.definition["processes"]
+        if shards is not None and shards % self.world:
+            raise LaunchError(f"{self.world} processes cannot share {shards} shards; start 1, 2, 4, ... up to {shards} processes")
+        if shards is None and started is not None and started != self.world:
+            tell(f"warning: the run was started with {started} processes and has {self.world} now; the results differ in their last digits")
 
     def _define(self) -> dict[str, Any]:
         assert self.options.script is not None
@@ -108,7 +135,9 @@ class Launch:
             "seed": self.options.seed,
             "every": self.options.every,
             "recover": self.options.recover,
-            "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
+            "shards": self.options.shards,
+            "processes": self.world if processes() is not None else None,
+            "threads": int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() if processes() is None else 1) or 1),
             "framework": "script",
             "libraries": libraries(),
             "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ},
@@ -118,7 +147,7 @@ class Launch:
         path = run / "program.json"
         if not path.exists():
             raise LaunchError(f"{run} is not a run of a script: it has no program.json")
-        definition: dict[str, Any] = json.loads(path.read_text())
+        definition = {"recover": False, "shards": None, "processes": None, **json.loads(path.read_text())}
         if "script_digest" not in definition:
             raise LaunchError(f"{run} was not recorded by `surefoot run` and cannot be resumed")
         script = Path(definition["script"])
@@ -140,23 +169,36 @@ class Launch:
         except OSError as error:
             raise LaunchError(f"cannot read {self.script}: {error.strerror}") from None
 
-    def _open(self, threads: int) -> None:
+    def _open(self) -> None:
+        recording, threads = self.runtime.recording, self.definition["threads"]
         if self.resumed is not None:
-            recorder, self.checkpoint = self._resume(self.resumed, threads)
+            if self.rank == 0:
+                self.interrupted = self._lock(self.resumed)
+            self.checkpoint = _core.newest_checkpoint(self.resumed)
+            recording.is_waiting = True
             if self.checkpoint is None:
                 tell(f"{self.options.resume} has no checkpoint; the script starts over")
-        else:
+                self._continue()
+        elif self.rank == 0:
             text = json.dumps(self.definition, indent=2)
             runs = Path(self.options.runs).resolve()
-            recorder = _core.Recorder.create(runs, self.script.stem, text, libraries(), device(), threads)
-        self.recorder = recorder
-        self.runtime.record(recorder)
+            recording.begin(_core.Recorder.create(runs, self.script.stem, text, libraries(), device(), threads))
 
-    def _resume(self, run: Path, threads: int) -> tuple[_core.Recorder, Stored | None]:
+    def _continue(self) -> None:
+        """Continues the record. Until here, the run is unchanged."""
+        recorder = None
+        if self.interrupted is not None:
+            at = 0 if self.checkpoint is None else self.checkpoint[0]
+            recorder, step = self.interrupted.resume(libraries(), device(), self.definition["threads"])
+            if step != at:
+                raise ResumeError(f"the record is damaged: it ends before the checkpoint of step {at}")
+        self.runtime.recording.begin(recorder)
+
+    def _lock(self, run: Path) -> _core.InterruptedRun:
         until = time.monotonic() + RELEASE_TIMEOUT
         while True:
             try:
-                return _core.Recorder.resume(run, libraries(), device(), threads)
+                return _core.InterruptedRun(run)
             except RuntimeError as error:
                 if "is finished" in str(error):
                     raise LaunchError(f"{_shown(run)} is finished; there is nothing to resume") from None
@@ -183,7 +225,7 @@ class Launch:
         except KeyboardInterrupt:
             self._unfinished("interrupted", "Ctrl-C")
             return INTERRUPTED
-        except ResumeError as error:
+        except (ResumeError, ShardError) as error:
             tell(f"error: {error}")
             return WRONG_INPUT
         except BaseException as error:  # noqa: BLE001 - printed as Python prints it
@@ -205,6 +247,8 @@ class Launch:
 
     def _finished(self) -> None:
         recording = self.runtime.recording
+        if self.runtime.parallel is not None:
+            self.runtime.parallel.close()
         if self.checkpoints.is_waiting:
             tell("error: the script ended before it reached the training loop of the checkpoint; the run is unchanged")
             return
@@ -222,6 +266,9 @@ class Launch:
 
     def _unfinished(self, kind: str, reason: str) -> None:
         recording = self.runtime.recording
+        if self.checkpoints.is_waiting:
+            tell(f"{reason}. The run is unchanged.")
+            return
         recording.event(kind, reason=reason)
         if recording.recorder is None:
             return
@@ -230,7 +277,8 @@ class Launch:
         except RuntimeError as error:
             tell(f"the record is incomplete: {error}")
             return
-        run = Path(self.recorder.directory)
+        run = Path(recording.recorder.directory)
+        reason = reason.rstrip(".")
         if any((run / "checkpoints").glob("*.ckpt")):
             tell(f"{reason}. Continue from the last checkpoint with: surefoot run --resume {_shown(run)}")
         else:

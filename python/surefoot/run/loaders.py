@@ -73,12 +73,12 @@ def _own_generators(owner: Any) -> list[Callable[[int], Any]]:
 class KeyedDataset:
     """A data set whose indices carry the key of the pass."""
 
-    def __init__(self, dataset: Any) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Any, is_parallel: bool) -> None:
+        self.dataset, self._is_parallel = dataset, is_parallel
         self._seeds: list[Callable[[int], Any]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"dataset": self.dataset, "_seeds": None}
+        return {"dataset": self.dataset, "_is_parallel": self._is_parallel, "_seeds": None}
 
     def _load(self, key: int, load: Callable[[Any], Any], index: Any) -> Any:
         if self._seeds is None:
@@ -97,7 +97,8 @@ class KeyedDataset:
     @property
     def __getitems__(self) -> Callable[[list[tuple[int, Any]]], Any] | None:
         fetch = getattr(self.dataset, "__getitems__", None)
-        if fetch is None:
+        # With several processes, which samples are fetched together depends on their number.
+        if fetch is None or self._is_parallel:
             return None
 
         def keyed(tagged: list[tuple[int, Any]]) -> Any:
@@ -191,6 +192,10 @@ class Source:
         self.is_iterable = isinstance(loader.dataset, data.IterableDataset)
         default = data.dataloader.default_collate
         self.is_quiet = self.is_known and type(loader.dataset) is data.TensorDataset and loader.collate_fn is default
+        # A sampler that deals the samples of each batch to the processes, one by one.
+        is_plain = type(loader.batch_sampler) is data.BatchSampler
+        self.dealer = sampler if is_plain and type(sampler) is data.distributed.DistributedSampler else None
+        self.batch_size = loader.batch_size
         self.order_key = self.sample_key = self.start = 0
         self._before: list[Any] = []
 
@@ -203,6 +208,14 @@ class Source:
         self._before = [generator.get_state() for generator in self.generators] if self.is_known else []
         for generator in self.generators:
             generator.manual_seed(self.order_key)
+
+    def samples(self, position: int) -> range | None:
+        """Numbers of the samples of batch ``position`` (from 1) in the batch of all processes; ``None`` if unknown."""
+        if self.dealer is None:
+            return None
+        rank, world = self.dealer.rank, self.dealer.num_replicas
+        count = min(self.batch_size, len(self.dealer) - (position - 1) * self.batch_size)
+        return range(rank, rank + count * world, world)
 
     def began(self) -> None:
         """Gives the generators of the program their state back, after the order has been drawn."""
@@ -243,6 +256,7 @@ class KeyedIterator:
             return None
         owner = (self.source.number, self.number)
         states = None
+        samples, loaders.samples = loaders.samples, None
         if self._inner is None:
             if loaders.owner == owner:
                 # A pass that is resumed: in the original run, nothing was drawn here.
@@ -251,7 +265,7 @@ class KeyedIterator:
         try:
             batch = next(self._inner)
         except StopIteration:
-            self.is_done, self._inner = True, None
+            self.is_done, self._inner, loaders.samples = True, None, samples
             if states is not None:
                 set_generator_states(states)
             raise
@@ -262,7 +276,7 @@ class KeyedIterator:
         if loaders.owner != owner or not self.source.is_quiet:
             loaders.owner = owner
             loaders.keys.apply(BATCH | self.source.number << 8, self.number, self.position)
-        loaders.batch = batch
+        loaders.batch, loaders.samples = batch, self.source.samples(self.position)
         return batch
 
 
@@ -276,6 +290,10 @@ class Loaders:
         self.owner: tuple[int, ...] | None = None
         """Loader and pass that gave the latest batch."""
         self.batch: Any = None
+        self.samples: range | None = None
+        """Numbers of the samples of the latest batch in the batch of all processes; ``None`` if they are not dealt."""
+        self.is_parallel = False
+        """True if the program has several processes."""
         self.live: dict[int, weakref.ref[KeyedIterator]] = {}
         self.pending: dict[int, tuple[int, int]] = {}
         """Passes to continue, by loader: number of the pass, and position."""
@@ -321,7 +339,7 @@ class Loaders:
         if source.is_iterable:
             wrapped = KeyedIterable(dataset, source.sample_key)
         elif not source.is_quiet:
-            wrapped = KeyedDataset(dataset)
+            wrapped = KeyedDataset(dataset, self.is_parallel)
         # Only the iterator sees the wrapper: the attribute of the loader stays what the program made it.
         object.__setattr__(loader, "dataset", wrapped)
         try:

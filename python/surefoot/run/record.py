@@ -7,7 +7,7 @@ import json
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from surefoot import _core
 from surefoot.run.keys import STEP, Keys
@@ -132,6 +132,13 @@ def models_of(parameters: list[Any]) -> list[Any]:
     return [module for _, module in sorted(roots, key=lambda root: root[0])]
 
 
+class Collector(Protocol):
+    """Collects what the processes of a program have computed."""
+
+    def collect(self, batch: list[Any], loss: float | None, parameters: Part, alive: list[Any]) -> tuple[Part, float | None]:
+        """Returns the batch and the loss of all processes."""
+
+
 class Recording:
     """Follows the optimizer steps of a script and writes its record."""
 
@@ -150,6 +157,35 @@ class Recording:
         self._parameters: list[weakref.ref[Any]] = []
         """Parameters that the latest loss depends on, if the program has no optimizer."""
         self._buffers = Buffers()
+        self.parallel: Collector | None = None
+        """Set if the program has several processes."""
+        self._passes: dict[int, list[int]] = {}
+        """Passes over each loader in which a step was taken: the last one, and their number."""
+        self.is_waiting = False
+        """True until the run that is resumed has reached the loop of its checkpoint."""
+        self._waiting: list[tuple[str, dict[str, Any]]] = []
+        """Events until then."""
+
+    @property
+    def epoch(self) -> int:
+        """1-based epoch: the number of passes over a loader in which steps were taken."""
+        return max((count for _, count in self._passes.values()), default=1)
+
+    def state(self) -> dict[str, Any]:
+        """Returns the counters for a checkpoint."""
+        return {"step": self.step, "passes": [[loader, *place] for loader, place in self._passes.items()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Sets the counters of a checkpoint."""
+        self.step = state["step"]
+        self._passes = {loader: place for loader, *place in state["passes"]}
+
+    def _count_pass(self) -> None:
+        if self.loaders.owner is not None:
+            loader, number = self.loaders.owner
+            place = self._passes.setdefault(loader, [-1, 0])
+            if place[0] != number:
+                place[:] = [number, place[1] + 1]
 
     def install(self) -> None:
         """Adds the hooks to PyTorch."""
@@ -199,7 +235,8 @@ class Recording:
 
     def _finish(self, write: Callable[[], None], optimizer: Any) -> None:
         self.step += 1
-        if self.recorder is not None and not self.is_muted:
+        self._count_pass()
+        if (self.recorder is not None or self.parallel is not None) and not self.is_muted:
             try:
                 write()
             except Exception as error:  # noqa: BLE001 - a fault of the record must not end the training
@@ -218,12 +255,12 @@ class Recording:
             arrays = [[numpy_of(value) for value in leaves_of(part)] for part in parts]
             memory = [([a.ctypes.data for a in part], [a.nbytes for a in part]) for part in arrays]
             scalars = [a for a in arrays[1] if a.size == 1]
-            self.recorder.step(self.step, float(scalars[0].reshape(())) if scalars else None, memory, "")
+            loss = float(scalars[0].reshape(())) if scalars else None
+            self.recorder.step(self.step, self.epoch, loss, memory, "")
 
         self._finish(write, None)
 
     def _write(self, optimizer: Any) -> None:
-        assert self.recorder is not None
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         states: list[Any] = []
         extra: list[str] = []
@@ -240,26 +277,37 @@ class Recording:
         self._write_parts(parameters, self._buffers.of(optimizer, parameters), " ".join(extra), states)
 
     def _write_parts(self, parameters: list[Any], buffers: list[Any], extra: str, states: Sequence[Any] = ()) -> None:
-        assert self.recorder is not None
         alive: list[Any] = []
-        parts = [
-            memory_of(list(tensors_in(self.loaders.batch)), alive),
-            memory_of(self.losses, alive),
-            memory_of(parameters, alive),
-            memory_of(buffers, alive),
-            memory_of(list(states), alive),
-        ]
         loss = self.losses[-1] if self.losses else None
         number = float(loss) if loss is not None and loss.numel() == 1 and loss.device.type == "cpu" else None
-        self.recorder.step(self.step, number, parts, extra)
+        batch = list(tensors_in(self.loaders.batch))
+        weights = memory_of(parameters, alive)
+        if self.parallel is None:
+            first = [memory_of(batch, alive), memory_of(self.losses, alive)]
+        else:
+            # The sum in a loss depends on how many samples a process has, so losses have no digest.
+            together, number = self.parallel.collect(batch, number, weights, alive)
+            first = [together, ([], [])]
+        if self.recorder is not None:
+            parts = [*first, weights, memory_of(buffers, alive), memory_of(list(states), alive)]
+            self.recorder.step(self.step, self.epoch, number, parts, extra)
 
     def event(self, kind: str, **fields: Any) -> None:
         """Records an event."""
-        if self.recorder is not None:
+        if self.is_waiting:
+            self._waiting.append((kind, fields))
+        elif self.recorder is not None:
             try:
                 self.recorder.event(json.dumps({"event": kind, "step": self.step, **fields}))
             except Exception as error:  # noqa: BLE001 - as above
                 self.stop(error)
+
+    def begin(self, recorder: _core.Recorder | None) -> None:
+        """Writes the record from now on, with the events that have waited for it."""
+        self.recorder, self.is_waiting = recorder, False
+        waiting, self._waiting = self._waiting, []
+        for kind, fields in waiting:
+            self.event(kind, **fields)
 
     def stop(self, error: Exception) -> None:
         """Stops recording after an error; the training continues."""
@@ -267,6 +315,16 @@ class Recording:
         tell(f"the run is no longer recorded; the training continues: {error}")
 
 
+_is_silent = False
+
+
+def silence() -> None:
+    """Messages are left to the first process of the program; errors are not."""
+    global _is_silent
+    _is_silent = True
+
+
 def tell(message: str) -> None:
     """Prints a message of the launcher to stderr."""
-    print(f"surefoot: {message}", file=sys.stderr, flush=True)
+    if not _is_silent or message.startswith("error: "):
+        print(f"surefoot: {message}", file=sys.stderr, flush=True)

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from surefoot import _core
 from surefoot.run import environment
 from surefoot.run.imports import when_imported
 from surefoot.run.keras import Fit, Steps
@@ -16,6 +15,7 @@ from surefoot.run.keys import START, Keys
 from surefoot.run.lightning import PACKAGES, TrainerFit
 from surefoot.run.loaders import Loaders
 from surefoot.run.loops import Loops
+from surefoot.run.parallel import Parallel, processes
 from surefoot.run.record import Recording, tell
 from surefoot.run.recover import Recovery
 from surefoot.run.tensorflow import TensorFlow
@@ -50,12 +50,24 @@ class Program:
 class Runtime:
     """The parts that make a program deterministic and follow its steps."""
 
-    def __init__(self, seed: int, program: Program, threads: int | None = None, recovers: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        program: Program,
+        threads: int | None = None,
+        recovers: bool = False,
+        shards: int | None = None,
+    ) -> None:
         self.program, self.threads = program, threads
         self.keys = Keys(seed)
         self.loaders = Loaders(self.keys, program.contains)
         self.recording = Recording(None, self.keys, self.loaders)
         self.recovery = Recovery(self.recording) if recovers else None
+        place = processes()
+        self.parallel = None if place is None else Parallel(*place, shards, self.keys, self.loaders)
+        if self.parallel is not None:
+            self.recording.parallel = self.parallel
+            self.parallel.on_difference = self._report_difference
         self.tensorflow = TensorFlow(self.keys, threads)
         self.steps = Steps(self.recording)
         self.fit = Fit(self.recording)
@@ -86,6 +98,10 @@ class Runtime:
         self.recording.install()
         if self.recovery is not None:
             self.recovery.install()
+        if self.parallel is not None:
+            self.parallel.install()
+        else:
+            environment.name_spawned(tell)
         environment.use_deterministic_algorithms(self._report_operation)
 
     def _install_tensorflow(self) -> None:
@@ -112,13 +128,14 @@ class Runtime:
         tell(f"{operation} has no deterministic implementation ({where}); the results may differ between runs")
         self.recording.event("nondeterministic_operation", operation=operation, at=where)
 
+    def _report_difference(self, ranks: list[int]) -> None:
+        step, names = self.recording.step, ", ".join(str(rank) for rank in ranks)
+        tell(f"step {step}: the parameters of process {names} differ from those of process 0, which is recorded")
+        self.recording.event("processes_differ", processes=ranks)
+
     def follow(self, loops: Loops) -> None:
         """Counts the training loops of libraries too."""
         self.fit.loops = self.trainer_fit.loops = loops
-
-    def record(self, recorder: _core.Recorder) -> None:
-        """Writes the steps to ``recorder`` from now on."""
-        self.recording.recorder = recorder
 
 
 _current: Runtime | None = None

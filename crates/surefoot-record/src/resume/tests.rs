@@ -9,6 +9,7 @@ use crate::fixture::*;
 use crate::header::Environment;
 use crate::record::Record;
 use crate::recorder::Recorder;
+use crate::resume::InterruptedRun;
 
 const END: u64 = 97;
 
@@ -29,6 +30,19 @@ fn go_on(dir: &Path) -> String {
 
 fn resume_error(dir: &Path) -> Error {
     Recorder::resume(dir, &Environment::default()).unwrap_err()
+}
+
+#[test]
+fn a_run_is_unchanged_until_it_is_resumed() {
+    let runs = tempfile::tempdir().unwrap();
+    let (mut recorder, dir) = begin(runs.path());
+    Training::new().until(&mut recorder, 75);
+    drop(recorder);
+    let before = content(&dir);
+    let run = InterruptedRun::open(&dir).unwrap();
+    assert!(matches!(resume_error(&dir), Error::Locked { .. }));
+    drop(run);
+    assert!(content(&dir) == before);
 }
 
 #[test]

@@ -25,6 +25,10 @@ Examples:
   surefoot run --resume runs/train-001
       Continues a run that was interrupted or killed. The result is the same.
 
+  torchrun --nproc-per-node 2 -m surefoot run --shards 4 train.py
+      Executes a script that uses DistributedDataParallel. With 1, 2 or 4 processes, the digests
+      are the same, and --resume accepts another number of them.
+
   surefoot compare runs/train-001 runs/train-002
       Shows the first step where two runs differ.
 
@@ -57,6 +61,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "resume")]
     seed: u64,
 
+    /// Split each batch among N shards (a power of two): equal bits for every number of processes that divides N
+    #[arg(long, value_name = "N", value_parser = shards, conflicts_with = "resume")]
+    shards: Option<u64>,
+
     /// Continue a run that was interrupted or killed
     #[arg(long, value_name = "RUN")]
     resume: Option<PathBuf>,
@@ -76,6 +84,7 @@ pub(crate) struct Options {
     pub(crate) seed: u64,
     pub(crate) resume: Option<PathBuf>,
     pub(crate) recover: bool,
+    pub(crate) shards: Option<u64>,
     /// Writes no checkpoints.
     pub(crate) replay: bool,
 }
@@ -102,9 +111,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         seed: arguments.seed,
         resume: arguments.resume.clone(),
         recover: arguments.recover,
+        shards: arguments.shards,
         replay: false,
     };
     replace_process(python(&options)?)
+}
+
+fn shards(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number: &u64| number.is_power_of_two());
+    // Only these divide without rounding: the average over shards must not depend on their grouping.
+    number.ok_or_else(|| "the number of shards must be a power of two: 1, 2, 4, ...".to_owned())
 }
 
 /// A Python process that executes a script.

@@ -20,6 +20,8 @@ struct Program {
     seed: u64,
     #[serde(default)]
     recover: bool,
+    #[serde(default)]
+    shards: Option<u64>,
 }
 
 /// Executes the script of the run in `dir` again, in a temporary run directory, and compares all steps.
@@ -44,6 +46,7 @@ pub(super) fn run(
         runs: runs.clone(),
         seed: program.seed,
         recover: program.recover,
+        shards: program.shards,
         replay: true,
         ..Options::default()
     };

@@ -125,7 +125,9 @@ def test_a_crash_keeps_the_output_and_the_exit_code_of_the_script(tmp_path: Path
     assert "ValueError: at the end" in done.stderr
     assert "surefoot/run" not in done.stderr
     events = (tmp_path / "runs/train-001/events.jsonl").read_text().splitlines()
-    assert json.loads(events[-1])["event"] == "crashed"
+    assert json.loads(events[-1]) == {"event": "crashed", "step": 15, "reason": "ValueError: at the end"}
+    assert surefoot(tmp_path, "report", "runs/train-001", "-o", "run.html").returncode == 0
+    assert "The script crashed at step 15: ValueError: at the end." in (tmp_path / "run.html").read_text()
     exits = run(tmp_path, script="import sys\nsys.exit(7)")
     assert exits.returncode == 7
 

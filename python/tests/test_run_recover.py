@@ -57,6 +57,15 @@ def test_a_bad_step_is_skipped_and_recorded_and_a_replay_agrees(tmp_path: Path) 
     assert page.returncode == 0 and "The loss is nan" in (tmp_path / "run.html").read_text()
 
 
+def test_a_run_that_ends_with_a_nan_loss_names_what_helps(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT.replace("BAD", "float('nan') if step == 20 else 1.0"))
+    done = surefoot(tmp_path, "run", "train.py")
+    hint = "the loss is NaN or infinite since step 20; see: surefoot diagnose runs/train-001; or run the script with --recover"
+    assert done.returncode == 0 and hint in done.stderr, done.stderr
+    found = surefoot(tmp_path, "diagnose", "runs/train-001")
+    assert found.returncode == 1 and "NaN" in found.stdout, found.stdout + found.stderr
+
+
 def test_actions_come_in_order_are_bounded_and_survive_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.replace("BAD", "float('nan') if 30 <= step < 60 else 1.0"))
     done = surefoot(tmp_path, "run", "--recover", "--every", "3", "train.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -98,6 +99,9 @@ def test_a_killed_run_resumes_to_the_same_bits_with_other_workers(
     assert digests(tmp_path, 1) == digests(tmp_path, 2)
     checkpoint = sorted((tmp_path / "runs/train-002/checkpoints").iterdir())[-1].read_bytes()
     assert b"trainer.model" in checkpoint and len(checkpoint) < 100_000
+    events = [json.loads(line) for line in (tmp_path / "runs/train-002/events.jsonl").read_text().splitlines()]
+    done_epochs = [(event["step"], event["epoch"]) for event in events if event["event"] == "checkpoint"]
+    assert done_epochs == [(step, (step - 1) // 3) for step in range(2, 19, 2)]
     finished = resumed(tmp_path)
     assert finished.returncode == 2 and "finished" in finished.stderr
 

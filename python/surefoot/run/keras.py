@@ -329,7 +329,7 @@ class Fit:
         self.recording.is_muted = False
 
     def _follower(self, current: FitLoop, model: Any) -> Any:
-        loops, entry = self.loops, current.entry
+        loops, entry, recording = self.loops, current.entry, self.recording
 
         class Follower(sys.modules["keras"].callbacks.Callback):  # type: ignore[misc]
             """Reports the position of ``fit`` to the loops."""
@@ -342,6 +342,7 @@ class Fit:
 
             def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
                 current.epoch, current.step, current.is_training = epoch, 0, True
+                recording.count_pass(-1, (entry.ordinal << 32) + epoch)
 
             def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
                 current.is_training = False

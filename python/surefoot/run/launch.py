@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -56,7 +57,14 @@ def main(options: str) -> int:
     except (LaunchError, RuntimeError, OSError, SyntaxError) as error:
         tell(f"error: {error}")
         return WRONG_INPUT
-    return launch.execute()
+    code = launch.execute()
+    if launch.runtime.parallel is not None:
+        # Threads of gloo abort some processes when the interpreter destroys their group.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def libraries() -> dict[str, str]:
@@ -225,8 +233,12 @@ class Launch:
         except KeyboardInterrupt:
             self._unfinished("interrupted", "Ctrl-C")
             return INTERRUPTED
-        except (ResumeError, ShardError) as error:
+        except ResumeError as error:
             tell(f"error: {error}")
+            return WRONG_INPUT
+        except ShardError as error:
+            tell(f"error: {error}")
+            self._close("crashed", str(error))
             return WRONG_INPUT
         except BaseException as error:  # noqa: BLE001 - printed as Python prints it
             self._print(error)
@@ -247,8 +259,6 @@ class Launch:
 
     def _finished(self) -> None:
         recording = self.runtime.recording
-        if self.runtime.parallel is not None:
-            self.runtime.parallel.close()
         if self.checkpoints.is_waiting:
             tell("error: the script ended before it reached the training loop of the checkpoint; the run is unchanged")
             return
@@ -256,6 +266,7 @@ class Launch:
             recording.event("clock", reads=self.runtime.clock.reads)
         if recording.recorder is None:
             return
+        self._name_nonfinite(Path(recording.recorder.directory))
         try:
             recording.recorder.finish(recording.step)
         except RuntimeError as error:
@@ -265,24 +276,41 @@ class Launch:
             tell("no optimizer step was seen, so nothing is recorded of the training")
 
     def _unfinished(self, kind: str, reason: str) -> None:
-        recording = self.runtime.recording
+        reason = reason.rstrip(".")
         if self.checkpoints.is_waiting:
             tell(f"{reason}. The run is unchanged.")
             return
-        recording.event(kind, reason=reason)
-        if recording.recorder is None:
+        run = self._close(kind, reason)
+        if run is None:
             return
-        try:
-            recording.recorder.flush()
-        except RuntimeError as error:
-            tell(f"the record is incomplete: {error}")
-            return
-        run = Path(recording.recorder.directory)
-        reason = reason.rstrip(".")
+        self._name_nonfinite(run)
         if any((run / "checkpoints").glob("*.ckpt")):
             tell(f"{reason}. Continue from the last checkpoint with: surefoot run --resume {_shown(run)}")
         else:
             tell(f"{reason}. There is no checkpoint to continue from.")
+
+    def _close(self, kind: str, reason: str) -> Path | None:
+        """Writes the end of a run that can be resumed; returns its directory, if it is recorded."""
+        recording = self.runtime.recording
+        recording.event(kind, reason=reason)
+        if recording.recorder is None:
+            return None
+        try:
+            recording.recorder.flush()
+        except RuntimeError as error:
+            tell(f"the record is incomplete: {error}")
+            return None
+        return Path(recording.recorder.directory)
+
+    def _name_nonfinite(self, run: Path) -> None:
+        """Says what to do about a loss that was NaN or infinite up to the last step."""
+        since = self.runtime.recording.nonfinite_since
+        if since is None:
+            return
+        advice = f"see: surefoot diagnose {_shown(run)}"
+        if self.runtime.recovery is None and "torch" in sys.modules:
+            advice += "; or run the script with --recover, which skips such steps"
+        tell(f"the loss is NaN or infinite since step {since}; {advice}")
 
     def _print(self, error: BaseException) -> None:
         frames = error.__traceback__

@@ -287,7 +287,7 @@ class Loaders:
         global _keys
         _keys = keys
         self.keys, self.is_program = keys, is_program
-        self.owner: tuple[int, ...] | None = None
+        self.owner: tuple[int, int] | None = None
         """Loader and pass that gave the latest batch."""
         self.batch: Any = None
         self.samples: range | None = None

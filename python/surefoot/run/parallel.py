@@ -87,12 +87,6 @@ class Parallel:
             # Until samples are dealt to processes, each draws its own numbers in loops.
             self.keys.salt = self.rank + 1
 
-    def close(self) -> None:
-        """Ends the process groups after the script, whose threads may abort the process otherwise."""
-        distributed: Any = sys.modules["torch"].distributed if "torch" in sys.modules else None
-        if distributed is not None and distributed.is_initialized():
-            distributed.destroy_process_group()
-
     def _examine(self, module: Any) -> None:
         """Says where results depend on the number of processes."""
         layers: Any = sys.modules["torch"].nn

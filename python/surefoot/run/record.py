@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -156,11 +157,13 @@ class Recording:
         """True while an iteration is executed only for the objects that it creates."""
         self._parameters: list[weakref.ref[Any]] = []
         """Parameters that the latest loss depends on, if the program has no optimizer."""
+        self.nonfinite_since: int | None = None
+        """First of the steps up to now whose losses were NaN or infinite."""
         self._buffers = Buffers()
         self.parallel: Collector | None = None
         """Set if the program has several processes."""
         self._passes: dict[int, list[int]] = {}
-        """Passes over each loader in which a step was taken: the last one, and their number."""
+        """Passes over each loader in which a step was taken: the last one, and their number. Loader -1 is ``fit``."""
         self.is_waiting = False
         """True until the run that is resumed has reached the loop of its checkpoint."""
         self._waiting: list[tuple[str, dict[str, Any]]] = []
@@ -180,12 +183,11 @@ class Recording:
         self.step = state["step"]
         self._passes = {loader: place for loader, *place in state["passes"]}
 
-    def _count_pass(self) -> None:
-        if self.loaders.owner is not None:
-            loader, number = self.loaders.owner
-            place = self._passes.setdefault(loader, [-1, 0])
-            if place[0] != number:
-                place[:] = [number, place[1] + 1]
+    def count_pass(self, loader: int, number: int) -> None:
+        """Counts pass ``number`` over a loader as an epoch, once."""
+        place = self._passes.setdefault(loader, [-1, 0])
+        if place[0] != number:
+            place[:] = [number, place[1] + 1]
 
     def install(self) -> None:
         """Adds the hooks to PyTorch."""
@@ -235,7 +237,8 @@ class Recording:
 
     def _finish(self, write: Callable[[], None], optimizer: Any) -> None:
         self.step += 1
-        self._count_pass()
+        if self.loaders.owner is not None:
+            self.count_pass(*self.loaders.owner)
         if (self.recorder is not None or self.parallel is not None) and not self.is_muted:
             try:
                 write()
@@ -256,6 +259,7 @@ class Recording:
             memory = [([a.ctypes.data for a in part], [a.nbytes for a in part]) for part in arrays]
             scalars = [a for a in arrays[1] if a.size == 1]
             loss = float(scalars[0].reshape(())) if scalars else None
+            self._note_finite(loss)
             self.recorder.step(self.step, self.epoch, loss, memory, "")
 
         self._finish(write, None)
@@ -288,9 +292,16 @@ class Recording:
             # The sum in a loss depends on how many samples a process has, so losses have no digest.
             together, number = self.parallel.collect(batch, number, weights, alive)
             first = [together, ([], [])]
+        self._note_finite(number)
         if self.recorder is not None:
             parts = [*first, weights, memory_of(buffers, alive), memory_of(list(states), alive)]
             self.recorder.step(self.step, self.epoch, number, parts, extra)
+
+    def _note_finite(self, loss: float | None) -> None:
+        if loss is None or math.isfinite(loss):
+            self.nonfinite_since = None
+        elif self.nonfinite_since is None:
+            self.nonfinite_since = self.step
 
     def event(self, kind: str, **fields: Any) -> None:
         """Records an event."""

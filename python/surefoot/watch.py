@@ -26,6 +26,7 @@ def watch(
     every: int | None = None,
     on_finding: OnFinding = "warn",
     thresholds: dict[str, object] | None = None,
+    recover: bool = False,
     writer: Any = None,
 ) -> Watch:
     """Watches a PyTorch training loop and reports problems as they occur.
@@ -45,6 +46,9 @@ def watch(
         on_finding: ``"warn"`` prints each finding once, ``"raise"`` raises :class:`surefoot.TrainingProblem` at the
             first problem, ``"ignore"`` only collects findings, and a function is called with each.
         thresholds: Limits of the detectors, as for ``surefoot diagnose --set``: ``{"theta": 0.7}``.
+        recover: Skip updates whose gradient is NaN, infinite or much larger than before; if that does not help, reduce
+            the learning rate, then return to an earlier state; each a limited number of times, and each reported as a
+            ``bad_step``. On a GPU, every step then waits for the device.
         writer: A TensorBoard ``SummaryWriter`` that receives findings. Active W&B and MLflow runs receive them too.
 
     Example:
@@ -87,5 +91,6 @@ def watch(
         every=every,
         on_finding=on_finding,
         thresholds=thresholds,
+        recover=recover,
         writer=writer,
     )

@@ -66,6 +66,48 @@ def test_a_run_that_ends_with_a_nan_loss_names_what_helps(tmp_path: Path) -> Non
     assert found.returncode == 1 and "NaN" in found.stdout, found.stdout + found.stderr
 
 
+def watched(bad: Any, **options: Any) -> tuple[Any, Any, Any]:
+    import surefoot
+    import torch
+
+    torch.manual_seed(0)
+    x = torch.randn(64, 4)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    with surefoot.watch(model, optimizer, recover=True, runs=None, **options) as run:
+        for step in range(100):
+            loss = (model(x * bad(step)) - x[:, :1]).square().mean() * bad(step)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            run.step(loss)
+    return run, model, optimizer
+
+
+def test_watch_skips_bad_steps_before_anything_is_raised() -> None:
+    run, model, optimizer = watched(lambda step: float("nan") if step == 0 else 1e9 if step == 40 else 1.0, on_finding="raise")
+    assert [finding.problem for finding in run.findings] == ["bad_step"] * 2
+    assert [finding.severity for finding in run.findings] == ["warning"] * 2
+    assert "The gradient norm is nan; the step was skipped." in run.findings[0].message
+    assert "times the largest recent one; the step was skipped." in run.findings[1].message
+    assert run.session.steps == 98 and optimizer.param_groups[0]["lr"] == 1e-2
+    assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+
+
+def test_watch_reduces_the_rate_returns_to_a_good_state_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    run, model, optimizer = watched(lambda step: float("nan") if step >= 60 else 1.0)
+    actions = [finding.message.partition("; ")[2] for finding in run.findings]
+    assert [text.partition(" ")[0] for text in actions] == ["the", "the", "skipped,"] * 2 + ["the", "the", "returned"] * 2 + ["the", "the", "no"]
+    assert actions[8] == "returned to the state of 10 good steps ago."
+    assert optimizer.param_groups[0]["lr"] == 0.0025
+    assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+    assert "bad step at step 60" in caplog.text
+    with pytest.raises(ValueError, match="recover=True needs the optimizer"):
+        import surefoot
+
+        surefoot.watch(model, recover=True)
+
+
 def test_actions_come_in_order_are_bounded_and_survive_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.replace("BAD", "float('nan') if 30 <= step < 60 else 1.0"))
     done = surefoot(tmp_path, "run", "--recover", "--every", "3", "train.py")

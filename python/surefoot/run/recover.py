@@ -1,4 +1,4 @@
-"""Recovery from bad optimizer steps without a restart: ``surefoot run --recover``.
+"""Recovery from bad optimizer steps without a restart: ``surefoot run --recover`` and ``surefoot.watch(recover=True)``.
 
 A step is bad if its loss or gradient is not finite, or if its gradient is much larger than those before. It is skipped:
 the gradients are dropped, and statistics that the batch has changed are put back. If skipping does not help, the learning
@@ -36,17 +36,28 @@ class Recovery:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self._followed: dict[int, Followed] = {}
+        self._recoveries: dict[int, OptimizerRecovery] = {}
 
     def install(self) -> None:
         """Adds the hooks to PyTorch; before those of the record, which see the result."""
         module: Any = sys.modules["torch.optim.optimizer"]
         module.register_optimizer_step_pre_hook(self._before_step)
+        create = module.Optimizer.__init__
+
+        def created(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            create(optimizer, *args, **kwargs)
+            self._recovery_of(optimizer)
+
+        module.Optimizer.__init__ = created
+
+    def _recovery_of(self, optimizer: Any) -> OptimizerRecovery:
+        recovery = self._recoveries.get(id(optimizer))
+        if recovery is None or recovery.optimizer is not optimizer:
+            recovery = self._recoveries[id(optimizer)] = OptimizerRecovery(optimizer, self._report)
+        return recovery
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        number = len(self._followed)
-        followed = self._followed.setdefault(id(optimizer), Followed(optimizer, number, self._report))
-        followed.judge(self.recording.losses, self.recording.step + 1)
+        self._recovery_of(optimizer).judge(self.recording.losses, self.recording.step + 1)
 
     def _report(self, step: int, action: str, message: str) -> None:
         tell(f"step {step}: {message}")
@@ -55,34 +66,34 @@ class Recovery:
         self.recording.event("finding", problem="bad_step", action=action, **fields)
 
     def state(self) -> list[dict[str, Any]]:
-        """Returns the counters for a checkpoint, by optimizer in the order of their first steps."""
-        return [followed.state() for followed in self._followed.values()]
+        """Returns the counters for a checkpoint, by optimizer in the order of their creation."""
+        return [recovery.state() for recovery in self._recoveries.values()]
 
     def restore(self, state: list[dict[str, Any]], optimizers: list[Any]) -> None:
         """Sets the counters of a checkpoint."""
-        self._followed.clear()
-        for number, (saved, optimizer) in enumerate(zip(state, optimizers)):
-            followed = self._followed[id(optimizer)] = Followed(optimizer, number, self._report)
-            followed.restore(saved)
+        self._recoveries.clear()
+        for saved, optimizer in zip(state, optimizers):
+            self._recovery_of(optimizer).restore(saved)
 
     @property
     def optimizers(self) -> list[Any]:
-        """Optimizers in the order of their first steps."""
-        return [followed.optimizer for followed in self._followed.values()]
+        """Optimizers in the order of their creation."""
+        return [recovery.optimizer for recovery in self._recoveries.values()]
 
 
-class Followed:
-    """One optimizer, and the state to return to."""
+class OptimizerRecovery:
+    """Recovery of one optimizer: what it has done so far, and the state to return to."""
 
-    def __init__(self, optimizer: Any, number: int, report: Callable[[int, str, str], None]) -> None:
-        self.optimizer, self.number, self._report = optimizer, number, report
+    def __init__(self, optimizer: Any, report: Callable[[int, str, str], None]) -> None:
+        self.optimizer, self._report = optimizer, report
         self.norms: collections.deque[float] = collections.deque(maxlen=WINDOW)
         self.skips = self.reductions = self.rollbacks = self.good_steps = 0
         self.is_exhausted = False
         self._good: list[Any] = []
         self._good_state: dict[str, Any] = {}
-        self._buffers: list[Any] | None = None
-        self._kept: list[Any] = []
+        # Kept from the start: the first batch may be bad.
+        self._buffers = self._statistics()
+        self._kept = [buffer.clone() for buffer in self._buffers]
 
     def _parameters(self) -> list[Any]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -90,8 +101,8 @@ class Followed:
     def _statistics(self) -> list[Any]:
         return [b for model in models_of(self._parameters()) for b in model.buffers()]
 
-    def judge(self, losses: list[Any], step: int) -> None:
-        """Drops the gradients of a bad step."""
+    def judge(self, losses: list[Any], step: int) -> bool:
+        """Drops the gradients of a bad step, and returns true if it has."""
         torch = sys.modules["torch"]
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
         dense = [g.coalesce().values() if g.is_sparse else g for g in gradients]
@@ -100,11 +111,13 @@ class Followed:
         reason = self._reason(loss, norm)
         if reason is None:
             self._accept(norm)
-        elif not self.is_exhausted:
-            self._drop()
+            return False
+        if self.is_exhausted and math.isfinite(loss) and math.isfinite(norm):
+            return False
+        self._drop()
+        if not self.is_exhausted:
             self._act(step, reason)
-        elif not (math.isfinite(loss) and math.isfinite(norm)):
-            self._drop()
+        return True
 
     def _reason(self, loss: float, norm: float) -> str | None:
         if not math.isfinite(loss):
@@ -119,10 +132,7 @@ class Followed:
         torch = sys.modules["torch"]
         self.norms.append(norm)
         self.skips = 0
-        if self._buffers is None:
-            self._buffers = self._statistics()
-            self._kept = [buffer.clone() for buffer in self._buffers]
-        elif self._buffers:
+        if self._buffers:
             torch._foreach_copy_(self._kept, self._buffers)
         if self.good_steps % EVERY == 0:
             self.keep()
@@ -172,7 +182,7 @@ class Followed:
         """Returns what later decisions depend on."""
         counts = {n: getattr(self, n) for n in ("skips", "reductions", "rollbacks", "good_steps", "is_exhausted")}
         good = {"parameters": self._good, "state": self._good_state}
-        return {**counts, "norms": list(self.norms), "good": good, "kept": self._kept if self._buffers else []}
+        return {**counts, "norms": list(self.norms), "good": good, "kept": self._kept}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Sets what ``state`` has returned."""

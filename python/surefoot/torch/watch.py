@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.finding import Finding, TrainingProblem
+from surefoot.run.recover import OptimizerRecovery
 from surefoot.schedule import ObserveSchedule
 from surefoot.session import Guarded, OnFinding, Results, Session, check_options, guarded
 from surefoot.torch import attention
@@ -66,12 +67,20 @@ class Watch(Guarded, Results):
         every: int | None = None,
         on_finding: OnFinding = "warn",
         thresholds: dict[str, object] | None = None,
+        recover: bool = False,
         writer: Any = None,
         facts: dict[str, Any] | None = None,
     ) -> None:
         check_options(on_finding, thresholds)
         self._models = [model] if isinstance(model, nn.Module) else list(model)
         self._optimizers = _as_list(optimizer)
+        if recover and not self._optimizers:
+            raise ValueError("recover=True needs the optimizer: surefoot.watch(model, optimizer, recover=True)")
+        self._recovers = recover
+        self._is_skipped = False
+        """True if the latest update was skipped to recover; until the loop reports its loss."""
+        self._actions: list[str] = []
+        """Actions to recover that are not reported yet."""
         self._options: dict[str, Any] = {
             "runs": runs,
             "name": name,
@@ -146,6 +155,9 @@ class Watch(Guarded, Results):
             self._discoveries.append(Discovery(model, optimizer))
             self._handles.append(model.register_forward_pre_hook(Hook(self._remember_batch), with_kwargs=True))
         for optimizer in self._optimizers:
+            if self._recovers:
+                recovery = OptimizerRecovery(optimizer, lambda step, action, text: self._actions.append(text))
+                self._handles.append(optimizer.register_step_pre_hook(self._judging(recovery)))
             self._handles.append(optimizer.register_step_pre_hook(self._enter_update))
 
     def _start_late(self) -> None:
@@ -223,7 +235,7 @@ class Watch(Guarded, Results):
         """Reports a step, after ``optimizer.step()``.
 
         With gradient accumulation, call it for every batch or once per optimizer step; the losses between two
-        optimizer steps are averaged. A step that a ``GradScaler`` skips is not counted.
+        optimizer steps are averaged. A step that a ``GradScaler`` or ``recover`` skips is not counted.
 
         Args:
             loss: Loss of the batch. A tensor stays on its device.
@@ -231,6 +243,8 @@ class Watch(Guarded, Results):
             metric: Another metric of the batch that is better when larger, such as R².
             epoch: 1-based epoch; by default derived from ``steps_per_epoch``.
         """
+        if self._is_skipped:
+            return self._report_skipped()
         quick = self._quick
         if quick is not None:
             try:
@@ -242,6 +256,28 @@ class Watch(Guarded, Results):
             if is_over:
                 return self._end_quick_steps()
         self._step(loss, accuracy, metric, epoch)
+
+    def _judging(self, recovery: OptimizerRecovery) -> Any:
+        def judge(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            # With a closure, the gradients are computed later.
+            if self._is_off or _closure(args, kwargs):
+                return
+            try:
+                self._is_skipped = recovery.judge([], self._steps + 1) or self._is_skipped
+            except Exception as error:  # noqa: BLE001 - must not end the training
+                self.switch_off(error)
+
+        return judge
+
+    @guarded
+    def _report_skipped(self) -> None:
+        self._is_skipped = False
+        self._losses.clear()
+        session = self._session or self._begin()
+        actions, self._actions = self._actions, []
+        for text in actions:
+            session.core.warn("bad_step", f"{text[0].upper()}{text[1:]}.")
+        session.report_new()
 
     @guarded
     def _step(
@@ -426,6 +462,8 @@ class Watch(Guarded, Results):
         self._schedule.spent(begun)
 
     def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if self._is_skipped:
+            return
         try:
             if self._quick is not None and self._session is not None and self._session.core.quick_update():
                 self._passes = 0

@@ -108,6 +108,64 @@ def test_a_learning_rate_that_is_far_too_high_is_named(length: dict[str, Any]) -
     assert not consequences & {it.problem for it in run.findings}
 
 
+@pytest.mark.parametrize("length", [{}, {"epochs": None, "steps_per_epoch": None}])
+def test_a_learning_rate_that_spoils_the_start_is_found_although_the_loss_comes_back(length: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1000, 20)
+    y = (x @ torch.randn(20, 3)).argmax(1)
+    model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3))
+    optimizer = adam(model, lr=0.5)
+    options = {"epochs": 15, "steps_per_epoch": 32, **length}
+    with surefoot.watch(model, optimizer, runs=None, on_finding="ignore", every=1, **options) as run:
+        for step in range(480):
+            part = slice(step % 31 * 32, step % 31 * 32 + 32)
+            loss = F.cross_entropy(model(x[part]), y[part])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            run.step(loss)
+    assert problems(run), run.findings
+
+
+def test_outputs_and_targets_of_different_shapes_are_a_problem() -> None:
+    model = mlp()
+    x, y = data()
+    optimizer = adam(model)
+    with surefoot.watch(model, optimizer, runs=None, on_finding="ignore") as run:
+        with pytest.warns(UserWarning, match="broadcasting"):
+            loss = F.mse_loss(model(x), y.squeeze(1))
+        loss.backward()
+        optimizer.step()
+        run.step(loss)
+    (finding,) = run.findings
+    assert (finding.problem, finding.severity, finding.confidence) == ("mismatched_shapes", "problem", "certain")
+    assert "[64, 1]" in finding.message and "[64]" in finding.message and "unsqueeze" in finding.advice
+
+
+def test_weights_that_another_model_trains_are_a_problem_and_no_uncleared_gradients() -> None:
+    run = train(mlp(), adam(mlp()), every=1)
+    assert problems(run) == ["unchanged_weights"], run.findings
+    (finding,) = [it for it in run.findings if it.problem == "unchanged_weights"]
+    assert "not in the optimizer" in finding.message
+    assert "uncleared_gradients" not in [it.problem for it in run.findings]
+
+
+def test_layers_before_a_detached_output_are_named_with_the_cause() -> None:
+    class Detached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Linear(2, 16), nn.Linear(16, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(F.relu(self.body(x)).detach())
+
+    model = Detached()
+    run = train(model, adam(model), every=1)
+    (finding,) = [it for it in run.findings if it.problem == "unchanged_weights"]
+    assert finding.severity == "warning"
+    assert "`body`" in finding.message and "detach()" in finding.message
+
+
 @pytest.mark.parametrize("lengths, is_found", [([12, 17, 9, 23, 31], False), ([12], True)])
 def test_losses_over_episodes_of_different_lengths_are_not_compared(lengths: list[int], is_found: bool) -> None:
     """The loss grows a hundredfold, as the return of a policy does, or diverges in a loop of equal steps."""

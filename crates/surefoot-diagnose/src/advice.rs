@@ -141,6 +141,11 @@ static ADVICE: &[(Problem, &str, &str)] = &[
         "keras.optimizers.schedules.CosineDecay(0.0, total_steps, warmup_target=lr, warmup_steps=total_steps // 20)",
     ),
     (
+        Problem::MISMATCHED_SHAPES,
+        "loss_fn(model(x), y.unsqueeze(1))  # or model(x).squeeze(1): outputs and targets of the same shape",
+        "y = y.reshape(-1, 1)  # outputs and targets of the same shape",
+    ),
+    (
         Problem::UNCLEARED_GRADIENTS,
         "optimizer.zero_grad()  # before loss.backward()",
         "optimizer.zero_grad()  # in a loop of your own",

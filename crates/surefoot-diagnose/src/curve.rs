@@ -16,8 +16,8 @@ use surefoot_stats::Summary;
 pub(crate) const BLOCKS: u64 = 200;
 /// Steps of a training whose length is unknown, for limits that are shares of the training.
 const NOMINAL_STEPS: u64 = 10 * BLOCKS;
-/// Number of first losses of which the lowest is that of the start.
-const START: u32 = 3;
+/// Update ratio of a step that replaces the weights.
+pub(crate) const REPLACED: f64 = 0.3;
 /// Number of recent blocks whose layers are kept at least.
 pub(crate) const KEPT: usize = 8;
 
@@ -36,8 +36,8 @@ pub struct Curve {
     peak_update: (f64, u64),
     /// Highest learning rate so far, and the last.
     rate: Option<(f64, f64)>,
-    /// Lowest of the first finite losses, and their number.
-    start: (f64, u32),
+    /// The first finite loss.
+    start: Option<f64>,
     /// True if the number of steps is unknown.
     open_ended: bool,
     /// Observations so far.
@@ -157,7 +157,7 @@ impl Curve {
             initial: InitialState::default(),
             peak_update: (0.0, 0),
             rate: None,
-            start: (f64::INFINITY, 0),
+            start: None,
             open_ended: facts.total_steps().is_none_or(|total| total == 0),
             observed: 0,
             peaks: RefCell::default(),
@@ -179,9 +179,7 @@ impl Curve {
             let highest = self.rate.map_or(rate, |(highest, _)| highest.max(rate));
             self.rate = Some((highest, rate));
         }
-        if self.start.1 < START && seen.loss.is_finite() {
-            self.start = (self.start.0.min(seen.loss), self.start.1 + 1);
-        }
+        self.start = self.start.or(Some(seen.loss).filter(|loss| loss.is_finite()));
         if !seen.layers.is_empty() {
             self.push_layers(seen, facts);
         }
@@ -298,10 +296,10 @@ impl Curve {
         self.peaks.get_mut().clear();
     }
 
-    /// Relative decrease of the loss since the first block: replaces the skill for runs of an unknown
+    /// Relative decrease of the loss since the start: replaces the skill for runs of an unknown
     /// task, such as imported logs.
     fn gain_since_start(&self, loss: f64) -> Option<f64> {
-        let first = self.blocks.first().map_or(loss, |block| block.loss);
+        let first = self.first_loss().unwrap_or(loss);
         (first > 0.0).then(|| 1.0 - loss / first)
     }
 
@@ -331,9 +329,18 @@ impl Curve {
         self.peak_update
     }
 
-    /// Lowest loss of the first three steps; `None` before them.
+    /// Loss of the first step.
     pub fn start_loss(&self) -> Option<f64> {
-        (self.start.1 == START).then_some(self.start.0)
+        self.start
+    }
+
+    /// Loss of the first block. Where a step of that block replaced the weights, the loss of the first
+    /// step if that is lower.
+    pub fn first_loss(&self) -> Option<f64> {
+        let first = self.blocks.first()?;
+        let (peak, at) = self.peak_update;
+        let start = self.start.filter(|_| peak >= REPLACED && at <= first.last);
+        Some(start.map_or(first.loss, |start| first.loss.min(start)))
     }
 
     /// Last learning rate, if known.

@@ -73,6 +73,9 @@ impl Problem {
     pub const ATTENTION_DRIFT: Problem = Problem::new("attention_drift");
     /// The learning rate does not fit its warm-up.
     pub const IMPROPER_WARMUP: Problem = Problem::new("improper_warmup");
+    /// The loss compares each output with the targets of other samples. Found by adapters, not by a
+    /// detector.
+    pub const MISMATCHED_SHAPES: Problem = Problem::new("mismatched_shapes");
     /// Gradients are added to those of earlier steps. Found by adapters, not by a detector.
     pub const UNCLEARED_GRADIENTS: Problem = Problem::new("uncleared_gradients");
     /// Indicator of abnormal gradient values.
@@ -104,6 +107,8 @@ impl Problem {
     pub(crate) fn explains(&self, symptom: &Problem) -> bool {
         let causes: &[Problem] = match symptom.id() {
             "slow_convergence" => &[
+                Problem::MISMATCHED_SHAPES,
+                Problem::UNCHANGED_WEIGHTS,
                 Problem::VANISHING_GRADIENT,
                 Problem::EXPLODING_GRADIENT,
                 Problem::DYING_RELU,

@@ -423,11 +423,13 @@ impl Run {
         })
     }
 
-    /// Adds a warning about the program itself, which observations do not show.
-    fn warn(&mut self, problem: String, message: String) -> PyResult<()> {
+    /// Adds a finding about the program itself, which observations do not show: a certain problem or
+    /// a warning.
+    fn report(&mut self, problem: String, message: String, is_certain: bool) -> PyResult<()> {
         catch(|| {
             self.process_waiting()?;
-            let finding = Finding::new(Problem::from(problem), self.steps, message).warning();
+            let finding = Finding::new(Problem::from(problem), self.steps.max(1), message);
+            let finding = if is_certain { finding.certain() } else { finding.warning() };
             self.run().add(finding).map_err(error)
         })
     }

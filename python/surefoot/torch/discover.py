@@ -202,12 +202,17 @@ class Discovery:
         except Exception as error:
             self.error = self.error or error
 
+    @property
+    def loss_call(self) -> LossCall | None:
+        """The call of the loss function, if it is known."""
+        seen = self._trace.loss if self._trace is not None else None
+        return seen or self._observer.call or self._graph
+
     def facts(self) -> dict[str, Any]:
         """Returns the facts found so far, with the keys of ``Facts``. Unknown facts are None."""
         self._finish()
         layers = [layer.info() for layer in self.layers]
-        seen = self._trace.loss if self._trace is not None else None
-        loss = seen or self._observer.call or self._graph
+        loss = self.loss_call
         facts: dict[str, Any] = {
             "layers": layers,
             "task": None,

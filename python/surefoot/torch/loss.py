@@ -60,6 +60,7 @@ class LossCall:
         classes: Number of classes, if known.
         samples: Size of the first dimension of the targets.
         target_range: Smallest and largest target of a regression in this batch.
+        mismatch: Shapes of output and target, if the loss compares each output with the targets of other samples.
     """
 
     loss: str
@@ -68,6 +69,7 @@ class LossCall:
     classes: int | None = None
     samples: int | None = None
     target_range: list[float] | None = None
+    mismatch: tuple[list[int], list[int]] | None = None
 
     @staticmethod
     def of(func: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> LossCall:
@@ -78,6 +80,7 @@ class LossCall:
         if not isinstance(output, Tensor) or not isinstance(target, Tensor):
             return call
         call.samples = target.shape[0] if target.dim() else 1
+        call._compare_shapes(output, target)
         before, is_model = _before(output)
         if call.loss in ("nll", "sparse_categorical_crossentropy"):
             width = output.shape[1 if output.dim() > 1 else 0]
@@ -99,6 +102,13 @@ class LossCall:
             if func is F.poisson_nll_loss:
                 call.from_logits = bool(kwargs.get("log_input", True))
         return call
+
+    def _compare_shapes(self, output: Tensor, target: Tensor) -> None:
+        """Notes shapes that broadcasting turns into all pairs of outputs and targets."""
+        if self.loss in ("mse", "mae", "huber", "binary_crossentropy") and output.shape != target.shape:
+            pairs = torch.broadcast_shapes(output.shape, target.shape).numel()
+            if pairs > max(output.numel(), target.numel()):
+                self.mismatch = (list(output.shape), list(target.shape))
 
     def _classifies(self, classes: int) -> None:
         self.classes = classes
@@ -253,7 +263,7 @@ def _handwritten(nodes: list[tuple[Any, bool]], names: list[str]) -> LossCall | 
 class LossObserver:
     """Reads the first call of a loss function with an output that it has marked.
 
-    While a observer waits, the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn``
+    While an observer waits, the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn``
     call, are replaced by ones that look at their arguments. It has to start before the forward pass:
     ``F.mse_loss(model(x), y)`` looks up the function first.
     """
@@ -289,7 +299,7 @@ class LossObserver:
             self.call = LossCall.of(function, args, kwargs)
 
 
-#: A observer whose discovery is gone waits no longer.
+#: An observer whose discovery is gone waits no longer.
 _WAITING: WeakSet[LossObserver] = WeakSet()
 _REPLACED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 

@@ -85,7 +85,13 @@ def name_unchanged(
     has_none = {it.name: not any(id(parameter) in trained for parameter in it.parameters) for it in layers}
     left_out = [it for it in names if has_none.get(it)] if optimizers else []
     listed = ", ".join(f"`{it}`" for it in left_out or names)
-    return f"The weights of {listed} do not change at all." + (" They are not in the optimizer." if left_out else "")
+    cut_off = {it.name for it in layers if it.parameters and all(p.grad is None for p in it.parameters)}
+    reason = ""
+    if left_out:
+        reason = " They are not in the optimizer."
+    elif all(it in cut_off for it in names):
+        reason = " No gradient reaches them: look for `detach()`, `.data` or `torch.no_grad()` in the forward pass."
+    return f"The weights of {listed} do not change at all.{reason}"
 
 
 def _rows_are_units(layer: Layer, parameters: list[nn.Parameter]) -> bool:

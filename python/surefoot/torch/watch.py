@@ -276,7 +276,7 @@ class Watch(Guarded, Results):
         session = self._session or self._begin()
         actions, self._actions = self._actions, []
         for text in actions:
-            session.core.warn("bad_step", f"{text[0].upper()}{text[1:]}.")
+            session.core.report("bad_step", f"{text[0].upper()}{text[1:]}.", False)
         session.report_new()
 
     @guarded
@@ -312,9 +312,10 @@ class Watch(Guarded, Results):
         self._queue.deliver(session, wait=False)
         if self._observing and self._uncleared == UNCLEARED:
             self._uncleared += 1  # It is said once.
-            session.core.warn(
+            session.core.report(
                 "uncleared_gradients",
                 "Each step adds its gradient to those of all steps before: the loop does not call `zero_grad()`.",
+                False,
             )
             session.report_new()
         self._plan_next(session, begun)
@@ -384,7 +385,20 @@ class Watch(Guarded, Results):
         if self._device.type == "cpu":
             self._session.core.prepare_quick_steps(next(iter(self._optimizers), None), self._probe)
         self._observe_input()
+        for discovery in self._discoveries:
+            self._report_mismatch(self._session, discovery)
         return self._session
+
+    def _report_mismatch(self, session: Session, discovery: Discovery) -> None:
+        call = discovery.loss_call
+        if call is not None and call.mismatch is not None:
+            output, target = call.mismatch
+            message = (
+                f"The loss compares outputs of shape {output} with targets of shape {target}: "
+                "broadcasting pairs each output with the targets of all samples."
+            )
+            session.core.report("mismatched_shapes", message, True)
+            session.report_new()
 
     def _open(self, facts: dict[str, Any]) -> Session:
         options = {
@@ -424,7 +438,12 @@ class Watch(Guarded, Results):
         """Selects one small parameter on CPU. Its gradient shows NaN, and the factor of clipping and unscaling."""
         trainable = [i for i, it in enumerate(self._parameters) if it.requires_grad and it.is_leaf]
         if trainable and self._device.type == "cpu":
-            self._probe = self._parameters[min(reversed(trainable), key=lambda i: self._parameters[i].numel())]
+            probe = self._parameters[min(reversed(trainable), key=lambda i: self._parameters[i].numel())]
+            self._probe = probe
+            groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
+            if groups and not any(probe is it for group in groups for it in group["params"]):
+                # Its gradient is not that of this loop's `zero_grad`.
+                self._uncleared = UNCLEARED + 1
 
     @guarded
     def _note_incoming(self, gradient: Tensor) -> None:

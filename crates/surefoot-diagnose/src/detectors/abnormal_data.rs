@@ -1,6 +1,7 @@
 //! Abnormal data.
 
 use super::conditions;
+use crate::advice::Advice;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::layer::LayerKind;
@@ -82,6 +83,10 @@ impl Detector for AbnormalData {
                      from them.",
                 )
                 .certain()
+                .with_advice(Advice {
+                    pytorch: "x = torch.nan_to_num(x)  # or leave these samples out; find them with x.isfinite()".into(),
+                    keras: "x = np.nan_to_num(x)  # or leave these samples out; find them with np.isfinite(x)".into(),
+                })
                 .with(Measure::NonFiniteInputs, count, 0.0),
             );
         }

@@ -2,6 +2,7 @@
 
 use super::conditions;
 use super::shape::{self, Shape};
+use crate::curve::REPLACED;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -10,8 +11,8 @@ use crate::number::rough;
 /// The loss rises instead of falling and ends far above where it started.
 ///
 /// A run with a known baseline is watched while it trains: the loss is three times that of the first
-/// blocks, still rises, and nothing is learned. Without a baseline it is reported if a step destroyed
-/// the weights and the loss has stayed at three times that of the first steps since. A complete curve is judged at its end, because a loss
+/// blocks, still rises, and nothing is learned. Without a baseline it is reported if a step replaced
+/// a third of the weights and the loss has stayed at three times that of the first step since. A complete curve is judged at its end, because a loss
 /// may rise for a while and recover: the training loss is then a fifth above its start and half above
 /// its best; a validation loss has to be ten times both, because over-fitting raises it too. A metric
 /// that improved all the same is proof of the opposite.
@@ -95,16 +96,16 @@ impl Detector for DivergingLoss {
     }
 }
 
-/// Finds weights that a step destroyed, so that the last `blocks` have a much higher loss than the
-/// first steps.
+/// Finds weights that a step replaced, so that the last `blocks` have a much higher loss than the
+/// first step.
 fn destroyed(context: &Context<'_>, blocks: usize) -> Option<Finding> {
     let start = context.curve.start_loss().filter(|&start| start > 0.0)?;
     let recent = context.curve.recent(blocks);
     let is_high = recent.len() == blocks && recent.iter().all(|block| block.loss >= LIVE * start);
-    if !is_high || !conditions::was_destroyed_by_a_step(context) {
+    let (peak, at) = context.curve.peak_update();
+    if !is_high || peak < REPLACED || !conditions::was_destroyed_by_a_step(context) {
         return None;
     }
-    let (peak, at) = context.curve.peak_update();
     let loss = recent.last()?.loss;
     let rate = context.curve.learning_rate().or(context.facts.learning_rate);
     let message = format!(
@@ -119,7 +120,7 @@ fn destroyed(context: &Context<'_>, blocks: usize) -> Option<Finding> {
         Finding::new(Problem::DIVERGING_LOSS, context.step(), message)
             .since(at)
             .with(Measure::Loss, loss, LIVE * start)
-            .with(Measure::LargestUpdateRatio, peak, conditions::DESTRUCTIVE),
+            .with(Measure::LargestUpdateRatio, peak, REPLACED),
     )
 }
 

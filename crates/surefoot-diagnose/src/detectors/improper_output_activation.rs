@@ -40,7 +40,7 @@ pub(super) fn mismatch(facts: &Facts) -> Option<String> {
         TaskKind::Binary | TaskKind::MultiClass | TaskKind::MultiLabel if facts.from_logits => {
             match activation {
                 Activation::Linear => None,
-                _ => why("`linear` (the loss takes logits)"),
+                _ => Some(format!("`{activation}`, but the loss takes logits")),
             }
         }
         // Each label is independent of the others.
@@ -110,16 +110,16 @@ impl ImproperOutputActivation {
         let why = mismatch(context.facts)?;
         let output = context.facts.output_layer().map(|layer| layer.name.clone());
         let task = match context.facts.task? {
-            TaskKind::Binary => "telling two classes apart",
-            TaskKind::MultiClass => "telling classes apart",
-            TaskKind::MultiLabel => "predicting several labels",
-            TaskKind::Regression => "predicting numbers",
+            TaskKind::Binary => "two classes",
+            TaskKind::MultiClass => "several classes",
+            TaskKind::MultiLabel => "several labels",
+            TaskKind::Regression => "a regression",
         };
         Some(
             Finding::new(
                 self.problem(),
                 context.step(),
-                format!("The model ends with {why}: it cannot represent the targets of {task}."),
+                format!("For {task}, the model ends with {why}."),
             )
             .since(1)
             .within(output.into_iter().collect())

@@ -1,6 +1,7 @@
 //! A learning rate that does not fit its warm-up.
 
 use super::conditions;
+use crate::curve::REPLACED;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -10,8 +11,8 @@ use crate::observation::Observation;
 ///
 /// - The rate has its full value from the first step on, the steps change the weights by 5% or more,
 ///   and in the first tenth of the training the loss rises to one and a half times its start. Steps
-///   that change the weights by half or more are too large with any warm-up, and reported as a
-///   diverging or oscillating loss.
+///   that replace a third of the weights are too large with any warm-up, and reported as a diverging
+///   or oscillating loss.
 /// - The rate still rises after 60% of the planned steps. In a one-cycle schedule it falls after 30%.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperWarmup {
@@ -27,8 +28,6 @@ pub struct ImproperWarmup {
 const RISEN: f64 = 1.5;
 /// Update ratio from which on a step can have raised the loss.
 const LARGE_UPDATE: f64 = 0.05;
-/// Update ratio from which on a warm-up would not help.
-const REPLACED: f64 = 0.5;
 /// Share of the training in which a missing warm-up is reported.
 const EARLY: f64 = 0.1;
 /// Share of the training after which a rate should no longer rise.

@@ -42,10 +42,7 @@ impl Detector for OutputDrift {
                 && !(is_regression && i + 1 == layers.len())
         };
         let (worst, now, start) = self.growth.review(context, LARGE, GROWTH, counted)?;
-        let blocks = context.curve.blocks();
-        let start_loss =
-            context.curve.start_loss().into_iter().fold(blocks.first()?.loss, f64::min);
-        if blocks.last()?.loss > RISEN * start_loss {
+        if context.curve.blocks().last()?.loss > RISEN * context.curve.first_loss()? {
             return None;
         }
         let message = format!(

@@ -67,9 +67,10 @@ fn quartile(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len().saturating_sub(1) / 4).copied()
 }
 
-/// Training losses, block by block.
+/// Training losses, block by block, from [`Curve::first_loss`](crate::Curve::first_loss) on.
 pub(super) fn losses(context: &Context<'_>) -> Vec<f64> {
-    context.curve.blocks().iter().map(|block| block.loss).collect()
+    let rest = context.curve.blocks().iter().skip(1).map(|block| block.loss);
+    context.curve.first_loss().into_iter().chain(rest).collect()
 }
 
 /// Training metrics, block by block.

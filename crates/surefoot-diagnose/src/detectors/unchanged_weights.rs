@@ -10,7 +10,7 @@ use crate::measure::Measure;
 /// weight in single precision is a vanishing gradient, and not reported here. A batch contains some
 /// rows of an embedding only, so an embedding counts as unchanged if it has no gradient either, as one
 /// that was left out of the optimizer. After a step that destroyed the weights, layers without a
-/// gradient are a consequence.
+/// gradient are a consequence. It is a problem if no layer has ever changed, and otherwise a warning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnchangedWeights;
 
@@ -56,16 +56,19 @@ impl Detector for UnchangedWeights {
         }
         let name = |i: &usize| context.facts.layers[*i].name.clone();
         let count = layers.len() as f64;
+        let finding = Finding::new(
+            self.problem(),
+            context.step(),
+            "Weights that should learn do not change at all.",
+        );
+        let (peak, _) = context.curve.peak_update();
+        let nothing_learns = peak == 0.0 && layers.len() == conditions::weighted(context).len();
+        let finding = if nothing_learns { finding.certain() } else { finding.warning() };
         Some(
-            Finding::new(
-                self.problem(),
-                context.step(),
-                "Weights that should learn do not change at all.",
-            )
-            .warning()
-            .since(context.curve.recent(needed).first()?.first)
-            .within(layers.iter().map(name).collect())
-            .with(Measure::UnchangedLayers, count, 0.0),
+            finding
+                .since(context.curve.recent(needed).first()?.first)
+                .within(layers.iter().map(name).collect())
+                .with(Measure::UnchangedLayers, count, 0.0),
         )
     }
 }

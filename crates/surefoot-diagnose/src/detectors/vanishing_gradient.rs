@@ -1,6 +1,7 @@
 //! Vanishing gradient.
 
 use super::conditions;
+use crate::advice::Advice;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::layer::{Activation, LayerKind};
@@ -153,7 +154,12 @@ impl Detector for VanishingGradient {
         let nowhere = context.curve.layers().rev().take(needed).all(|layers| {
             weighted.iter().all(|&i| layers.get(i).is_some_and(|l| l.gradient == Some(0.0)))
         });
-        let message = if nowhere {
+        let gains = || context.curve.initial().gains.iter().flatten();
+        let starts_at_zero = nowhere && gains().count() > 0 && gains().all(|&gain| gain == 0.0);
+        let message = if starts_at_zero {
+            "All initial weights are zero, so no gradient reaches any layer: initialize them at random."
+                .to_owned()
+        } else if nowhere {
             "The gradient of every layer is exactly zero: no weight changes.".to_owned()
         } else if vanishes {
             format!(
@@ -170,6 +176,17 @@ impl Detector for VanishingGradient {
         };
         let finding = Finding::new(self.problem(), context.step(), message);
         let finding = if nowhere { finding.certain() } else { finding };
+        let finding = match starts_at_zero {
+            true => finding.with_advice(Advice {
+                pytorch:
+                    "torch.nn.init.kaiming_normal_(layer.weight)  # each layer; biases may stay 0"
+                        .into(),
+                keras:
+                    "Dense(m, kernel_initializer=\"he_normal\")  # each layer; biases may stay 0"
+                        .into(),
+            }),
+            false => finding,
+        };
         Some(
             finding
                 .since(context.curve.recent(needed).first()?.first)

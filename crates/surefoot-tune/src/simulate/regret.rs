@@ -1,7 +1,7 @@
 //! Regret of simulated searches.
 
 use super::schedule::SearchedEpoch;
-use super::search::Ground;
+use super::search::TrialTable;
 use serde::Serialize;
 
 /// Budgets at which the regret is measured, in epochs of a task with trials of equal length.
@@ -21,17 +21,17 @@ pub struct RegretScale {
 
 impl RegretScale {
     /// Scale of the recorded trials: 0 is the lowest cost, 1 the median of the final costs.
-    pub fn of(ground: &Ground) -> Option<RegretScale> {
-        let costs = |trial: usize| ground.record(trial).epochs.iter().map(|epoch| epoch.cost);
-        let all = (0..ground.len()).flat_map(costs);
+    pub fn of(table: &TrialTable) -> Option<RegretScale> {
+        let costs = |trial: usize| table.record(trial).epochs.iter().map(|epoch| epoch.cost);
+        let all = (0..table.len()).flat_map(costs);
         let best = all.filter(|cost| cost.is_finite()).reduce(f64::min)?;
-        let last = (0..ground.len()).filter_map(|trial| costs(trial).next_back());
+        let last = (0..table.len()).filter_map(|trial| costs(trial).next_back());
         let finite = |cost: f64| if cost.is_finite() { cost } else { f64::INFINITY };
         let mut last: Vec<f64> = last.map(finite).collect();
         last.sort_by(f64::total_cmp);
         let median =
             last.get(last.len() / 2).copied().filter(|cost| cost.is_finite() && *cost > best)?;
-        let epochs = (0..ground.len()).map(|trial| ground.record(trial).epochs.len());
+        let epochs = (0..table.len()).map(|trial| table.record(trial).epochs.len());
         Some(RegretScale { best, width: median - best, training: epochs.max()? as f64 })
     }
 

@@ -1,7 +1,7 @@
 //! Scheduled searches on recorded trials, and their epochs.
 
 use super::replay::Alert;
-use super::search::Ground;
+use super::search::TrialTable;
 use crate::history::{History, TrialOutcome, TrialResult};
 use crate::pruner::PruningConfig;
 use crate::sampler::{SampleRequest, Sampler};
@@ -24,7 +24,7 @@ pub struct SearchedEpoch {
     pub is_last: bool,
 }
 
-impl Ground {
+impl TrialTable {
     /// Runs a search with a scheduler on `workers` parallel workers until the budget is spent or nothing is
     /// left to run. `sampler` suggests the points that the scheduler leaves open.
     pub fn schedule(
@@ -39,7 +39,7 @@ impl Ground {
         let search =
             Search { space: self.space(), seed, candidates: Some(&points), is_suggested: false };
         let mut simulation = Simulation {
-            ground: self,
+            table: self,
             schedule: scheduler.schedule(&search),
             history: ScheduleHistory::default(),
             free: (0..self.len()).collect(),
@@ -119,7 +119,7 @@ struct Running {
 }
 
 struct Simulation<'a> {
-    ground: &'a Ground,
+    table: &'a TrialTable,
     schedule: Box<dyn crate::scheduler::Schedule>,
     history: ScheduleHistory,
     free: Vec<usize>,
@@ -148,17 +148,17 @@ impl Simulation<'_> {
                 let number = self.trials.len();
                 let point = point.unwrap_or_else(|| {
                     sampler.suggest(&SampleRequest {
-                        space: self.ground.space(),
+                        space: self.table.space(),
                         seed,
                         number: number as u64,
                         history: &self.sampler_history(),
                     })
                 });
-                let trial = self.free.remove(self.ground.nearest(&point, &self.free));
+                let trial = self.free.remove(self.table.nearest(&point, &self.free));
                 self.trials.push(trial);
                 self.history.start(ScheduledTrial {
-                    point: Some(self.ground.point(trial).clone()),
-                    planned: Some(self.ground.record(trial).epochs.len() as u64),
+                    point: Some(self.table.point(trial).clone()),
+                    planned: Some(self.table.record(trial).epochs.len() as u64),
                     until,
                     steps: 0,
                     is_over: false,
@@ -174,7 +174,7 @@ impl Simulation<'_> {
     /// Effort of the next epoch of a trial.
     fn effort(&self, number: usize) -> f64 {
         let step = self.history.trials()[number].steps as usize;
-        self.ground.record(self.trials[number]).epochs[step].spent
+        self.table.record(self.trials[number]).epochs[step].spent
     }
 
     /// Runs the epoch that ends first. Returns false if nothing runs.
@@ -186,7 +186,7 @@ impl Simulation<'_> {
         let effort = self.effort(first);
         let trial = self.trials[first];
         let step = self.history.trials()[first].steps + 1;
-        let epochs = &self.ground.record(trial).epochs;
+        let epochs = &self.table.record(trial).epochs;
         let cost = epochs[step as usize - 1].cost;
         let is_last = step as usize == epochs.len();
         self.spent += effort;
@@ -218,7 +218,7 @@ impl Simulation<'_> {
         }
         let results = lowest.iter().enumerate().map(|(number, &cost)| TrialResult {
             number: number as u64,
-            point: self.ground.point(self.trials[number]).clone(),
+            point: self.table.point(self.trials[number]).clone(),
             outcome: match &self.history.trials()[number] {
                 trial if trial.steps == 0 => TrialOutcome::Running,
                 trial if trial.is_over => TrialOutcome::of(cost),

@@ -23,7 +23,7 @@ const LOGARITHMIC: f64 = 100.0;
 /// needs many more recorded trials than a search runs, but hundreds of searches take less time than one
 /// training.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct TrialTable {
     space: Space,
     entries: Vec<Entry>,
 }
@@ -56,9 +56,9 @@ pub struct Searched {
 /// Tolerance of the budget for the order of summation.
 const ROUNDING: f64 = 1e-9;
 
-impl Ground {
+impl TrialTable {
     /// Keeps the completed trials with a point of the space.
-    pub fn new(space: Space, trials: Vec<RecordedTrial>) -> Ground {
+    pub fn new(space: Space, trials: Vec<RecordedTrial>) -> TrialTable {
         let entry = |record: RecordedTrial| {
             let point = record.point.clone().filter(|point| space.contains(point))?;
             let place = |p: &Parameter| Some(p.domain.place(point.get(&p.name)?));
@@ -70,12 +70,12 @@ impl Ground {
             })
         };
         let entries = trials.into_iter().filter_map(entry).collect();
-        Ground { space, entries }
+        TrialTable { space, entries }
     }
 
-    /// A ground for curves without a recorded space: the bounding box of all parameters that are numbers in
+    /// A table for curves without a recorded space: the bounding box of all parameters that are numbers in
     /// every trial. A curve counts with its lowest cost, as in a study.
-    pub fn spanned(mut trials: Vec<RecordedTrial>) -> Result<Ground, SpaceError> {
+    pub fn spanned(mut trials: Vec<RecordedTrial>) -> Result<TrialTable, SpaceError> {
         let points: Vec<&Point> = trials.iter().filter_map(|t| t.point.as_ref()).collect();
         let names = points.first().into_iter().flat_map(|point| point.0.keys());
         let parameters = names.filter_map(|name| {
@@ -99,7 +99,7 @@ impl Ground {
             let lowest = costs.filter(|cost| cost.is_finite()).reduce(f64::min);
             trial.truth = trial.truth.map(|_| lowest.unwrap_or(f64::NAN));
         }
-        Ok(Ground::new(space, trials))
+        Ok(TrialTable::new(space, trials))
     }
 
     /// Search space.
@@ -295,7 +295,7 @@ mod tests {
     }
 
     /// Three hundred trials of ten epochs; the closer `x` is to 0.3, the lower their final costs.
-    fn ground() -> Ground {
+    fn table() -> TrialTable {
         let trials = (0..300).map(|i| {
             let x = f64::from(i) / 299.0;
             let end = (x - 0.3) * (x - 0.3);
@@ -303,14 +303,14 @@ mod tests {
             let rate = 10f64.powf(-4.0 * x);
             trial(&[("x", Value::Float(x)), ("rate", Value::Float(rate))], &costs)
         });
-        Ground::spanned(trials.collect()).unwrap()
+        TrialTable::spanned(trials.collect()).unwrap()
     }
 
     fn search(settings: &PruningConfig, name: &str, seed: u64) -> Vec<Searched> {
-        let ground = ground();
+        let table = table();
         let sampler = SamplerConfig::named(name).unwrap();
-        let found = ground.alerts(settings);
-        ground.search(&*sampler, seed, settings, &found, 200.0)
+        let found = table.alerts(settings);
+        table.search(&*sampler, seed, settings, &found, 200.0)
     }
 
     #[test]
@@ -320,13 +320,13 @@ mod tests {
             let rate = Value::Float(rate);
             trial(&[("layers", layers), ("word", word), ("rate", rate)], &[1.0])
         });
-        let ground = Ground::spanned(trials.into()).unwrap();
-        let parameters = ground.space().parameters().iter();
+        let table = TrialTable::spanned(trials.into()).unwrap();
+        let parameters = table.space().parameters().iter();
         let domains: Vec<_> = parameters.map(|p| (p.name.as_str(), p.domain.clone())).collect();
         let expected =
             [("layers", Domain::Uniform(1.0, 2.0)), ("rate", Domain::LogUniform(3e-5, 0.1))];
         assert_eq!(domains, expected);
-        assert_eq!(ground.len(), 2);
+        assert_eq!(table.len(), 2);
     }
 
     #[test]
@@ -334,9 +334,9 @@ mod tests {
         let values = [("x", Value::Float(0.5))];
         let other = [("x", Value::Float(0.7))];
         let trials = vec![trial(&values, &[0.5, 0.2, f64::NAN, 0.4]), trial(&other, &[f64::NAN])];
-        let ground = Ground::spanned(trials).unwrap();
-        assert_eq!(ground.entries[0].truth, 0.2);
-        assert!(ground.entries[1].truth.is_nan());
+        let table = TrialTable::spanned(trials).unwrap();
+        assert_eq!(table.entries[0].truth, 0.2);
+        assert!(table.entries[1].truth.is_nan());
     }
 
     #[test]
@@ -387,7 +387,7 @@ mod tests {
     }
 
     /// The history of a store with the same trials.
-    fn stored(ground: &Ground, searched: &[Searched]) -> History {
+    fn stored(table: &TrialTable, searched: &[Searched]) -> History {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("study.db");
         let mut storage = Storage::open(file.to_str().unwrap()).unwrap();
@@ -395,7 +395,7 @@ mod tests {
             name: "curves".to_owned(),
             fingerprint: String::new(),
             document: String::new(),
-            space: ground.space().clone(),
+            space: table.space().clone(),
             direction: Direction::Minimize,
             seed: 7,
         };
@@ -409,7 +409,7 @@ mod tests {
             let Claimed::Trial(claim) = storage.claim(study.id, "worker", &limits).unwrap() else {
                 panic!("there is always another trial");
             };
-            let entry = &ground.entries[trial.trial];
+            let entry = &table.entries[trial.trial];
             let start =
                 Start { point: entry.point.clone(), seen: None, planned: Some(10), run: None };
             storage.start(&claim, &start).unwrap();
@@ -434,16 +434,16 @@ mod tests {
     #[test]
     fn the_history_matches_that_of_a_store() {
         let mut trials: Vec<RecordedTrial> =
-            ground().entries.into_iter().map(|e| e.record).collect();
+            table().entries.into_iter().map(|e| e.record).collect();
         // Some trials report NaN, at their first epoch or later.
         for (i, trial) in trials.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
             trial.epochs[i % 3].cost = f64::NAN;
         }
-        let ground = Ground::spanned(trials).unwrap();
+        let table = TrialTable::spanned(trials).unwrap();
         let settings = PruningConfig::default();
-        let found = ground.alerts(&settings);
+        let found = table.alerts(&settings);
         let listener = Listener(Mutex::default());
-        let searched = ground.search(&listener, 3, &settings, &found, 300.0);
+        let searched = table.search(&listener, 3, &settings, &found, 300.0);
         let results = listener.0.into_inner().unwrap();
         // The last trial exceeded the budget, and no other was requested.
         let known = &searched[..results.trials().len()];
@@ -452,6 +452,6 @@ mod tests {
             reasons.filter(|reason| reason.by == name).count()
         };
         assert!(by("prospect") > 5 && by("agv") + by("non_finite") > 1, "{known:?}");
-        assert_eq!(results, stored(&ground, known));
+        assert_eq!(results, stored(&table, known));
     }
 }

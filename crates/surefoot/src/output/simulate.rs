@@ -108,12 +108,12 @@ impl<'a> Gained<'a> {
 }
 
 /// Describes the tasks: name, recorded trials, and trials of a search without pruners.
-pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler: &str) -> String {
+pub(crate) fn tables_text(tables: &[(&str, usize, f64)], seeds: usize, sampler: &str) -> String {
     let searches = match seeds {
         1 => "1 search".to_owned(),
         n => format!("{n} searches"),
     };
-    let lines = grounds.iter().map(|(task, size, plain)| {
+    let lines = tables.iter().map(|(task, size, plain)| {
         let recorded = number::counted(*size as u64, "recorded trial");
         format!(
             "  {task}: {searches} with {sampler} on {recorded}; {plain:.1} trials per search without pruners\n"

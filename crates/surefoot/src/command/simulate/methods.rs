@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use super::recorded::Recorded;
-use super::searches::{grounds, in_parallel, sampler};
+use super::searches::{in_parallel, sampler, tables};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
@@ -10,7 +10,7 @@ use crate::output::regret::{MethodResult, methods_text, regret_table};
 use surefoot_tune::pruner::{PrunerConfig, PruningConfig};
 use surefoot_tune::sampler::{Sampler, SamplerConfig};
 use surefoot_tune::scheduler::SchedulerConfig;
-use surefoot_tune::simulate::{BUDGETS, Ground, RegretScale, Regrets, SearchedEpoch};
+use surefoot_tune::simulate::{BUDGETS, RegretScale, Regrets, SearchedEpoch, TrialTable};
 
 /// A way to search.
 enum Method {
@@ -52,55 +52,55 @@ pub(super) fn run(
     arguments: &Arguments,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let mut grounds = grounds(records)?;
-    grounds.iter_mut().for_each(|(_, ground)| ground.count_in_epochs());
+    let mut tables = tables(records)?;
+    tables.iter_mut().for_each(|(_, table)| table.count_in_epochs());
     let mut scales = Vec::new();
-    for (task, ground) in &grounds {
-        if ground.len() < LEAST_TRIALS {
+    for (task, table) in &tables {
+        if table.len() < LEAST_TRIALS {
             return Err(Failure::input(format!(
                 "{task}: --methods needs at least {LEAST_TRIALS} complete trials to search among, and there are {}; record \
                  them with `surefoot tune STUDY --pruner none`",
-                ground.len()
+                table.len()
             )));
         }
-        let scale = RegretScale::of(ground).ok_or_else(|| {
+        let scale = RegretScale::of(table).ok_or_else(|| {
             Failure::input(format!("{task}: half of its trials have no finite final value"))
         })?;
         scales.push(scale);
     }
     let seeds = arguments.seeds();
     let sizes: Vec<(&str, usize)> =
-        grounds.iter().map(|(task, ground)| (task.as_str(), ground.len())).collect();
+        tables.iter().map(|(task, table)| (task.as_str(), table.len())).collect();
     console.say(&methods_text(&sizes, seeds.len(), arguments.workers.get()));
-    let search = |ground: &Ground, method: &Method| -> Vec<Vec<SearchedEpoch>> {
+    let search = |table: &TrialTable, method: &Method| -> Vec<Vec<SearchedEpoch>> {
         // A search that ends in the middle of a trial lacks its epochs, so the budget is a trial larger.
         let budget = scales.iter().map(RegretScale::training).fold(0.0, f64::max) + BUDGETS[3];
         let budget = budget.max(scales.iter().map(RegretScale::limit).fold(0.0, f64::max));
-        let draws = ground.random_draws();
+        let draws = table.random_draws();
         match method {
             Method::Trials(sampler, rules) => {
-                let found = ground.alerts(rules);
+                let found = table.alerts(rules);
                 let sampler: &dyn Sampler = match sampler {
                     Some(sampler) => &**sampler,
                     None => &draws,
                 };
                 in_parallel(&seeds, |seed| {
-                    ground.search_epochs(sampler, seed, rules, &found, budget)
+                    table.search_epochs(sampler, seed, rules, &found, budget)
                 })
             }
             Method::Scheduled(scheduler) => in_parallel(&seeds, |seed| {
-                ground.schedule(&**scheduler, &draws, seed, arguments.workers.get(), budget)
+                table.schedule(&**scheduler, &draws, seed, arguments.workers.get(), budget)
             }),
         }
     };
     let plain = Method::Trials(None, PruningConfig::none());
     let random: Vec<Vec<Vec<SearchedEpoch>>> =
-        grounds.iter().map(|(_, ground)| search(ground, &plain)).collect();
+        tables.iter().map(|(_, table)| search(table, &plain)).collect();
     let mut results = Vec::new();
     for (name, method) in &methods()? {
         let mut tasks = Vec::new();
-        for (((task, ground), scale), random) in grounds.iter().zip(&scales).zip(&random) {
-            let searches = search(ground, method);
+        for (((task, table), scale), random) in tables.iter().zip(&scales).zip(&random) {
+            let searches = search(table, method);
             tasks.push((task.clone(), Regrets::of(scale, &searches, random)));
         }
         let each: Vec<Regrets> = tasks.iter().map(|(_, regrets)| regrets.clone()).collect();

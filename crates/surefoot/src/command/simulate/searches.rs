@@ -5,12 +5,12 @@ use super::recorded::{Recorded, SearchProblem};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::simulate::{Gained, Gains, SearchedTask, grounds_text, protection};
+use crate::output::simulate::{Gained, Gains, SearchedTask, protection, tables_text};
 use std::num::NonZeroUsize;
 use std::thread;
 use surefoot_tune::pruner::PruningConfig;
 use surefoot_tune::sampler::SamplerConfig;
-use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
+use surefoot_tune::simulate::{Gain, RecordedTrial, Searched, TrialTable};
 
 /// Searches with fewer trials than this are too short to compare.
 const FEW: f64 = 20.0;
@@ -33,15 +33,15 @@ pub(super) fn run(
         let message = format!("--share must be above 0 and at most 1, not {share}");
         return Err(Failure::input(message));
     }
-    let grounds = grounds(records)?;
+    let tables = tables(records)?;
     let seeds = arguments.seeds();
-    let searches = |ground: &Ground, rules: &PruningConfig| {
-        searches(ground, sampler, rules, &seeds, share * ground.spent())
+    let searches = |table: &TrialTable, rules: &PruningConfig| {
+        searches(table, sampler, rules, &seeds, share * table.spent())
     };
     let mut plain: Vec<Vec<Vec<Searched>>> = Vec::new();
     let mut sizes = Vec::new();
-    for (task, ground) in &grounds {
-        let searched = searches(ground, &PruningConfig::none());
+    for (task, table) in &tables {
+        let searched = searches(table, &PruningConfig::none());
         let gain = Gain::of(&searched, &searched).ok_or_else(|| {
             let message = format!("{task}: a search with --share {share} completes no trial");
             Failure::input(message).help("increase --share")
@@ -53,26 +53,26 @@ pub(super) fn run(
                 gain.plain_trials
             ));
         }
-        sizes.push((task.as_str(), ground.len(), gain.plain_trials));
+        sizes.push((task.as_str(), table.len(), gain.plain_trials));
         plain.push(searched);
     }
-    console.say(&grounds_text(&sizes, seeds.len(), sampler.name()));
+    console.say(&tables_text(&sizes, seeds.len(), sampler.name()));
     let names = rules.iter().map(|(name, _)| name.as_str());
-    let tasks = grounds.iter().map(|(task, _)| task.as_str());
-    let table = Gains::new(names, tasks, arguments.by_task);
-    console.say(&table.head());
+    let tasks = tables.iter().map(|(task, _)| task.as_str());
+    let output = Gains::new(names, tasks, arguments.by_task);
+    console.say(&output.head());
     for (name, settings) in rules {
-        let both = grounds.iter().zip(&plain);
-        let tasks = both.filter_map(|((task, ground), plain)| {
-            let gain = Gain::of(plain, &searches(ground, settings))?;
-            Some((task.as_str(), ground.len(), gain))
+        let both = tables.iter().zip(&plain);
+        let tasks = both.filter_map(|((task, table), plain)| {
+            let gain = Gain::of(plain, &searches(table, settings))?;
+            Some((task.as_str(), table.len(), gain))
         });
         let tasks: Vec<SearchedTask<'_>> = tasks.collect();
         let gained = Gained::new(name, sampler.name(), share, &tasks);
         console.event(&gained);
-        console.say(&table.rows(&gained, &tasks));
+        console.say(&output.rows(&gained, &tasks));
     }
-    console.say(&table.foot());
+    console.say(&output.foot());
     if let Some((_, settings)) = rules.last().filter(|_| arguments.pruner.is_empty()) {
         console.say(&protection(settings));
     }
@@ -80,7 +80,7 @@ pub(super) fn run(
 }
 
 /// Groups records by search problem.
-pub(super) fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
+pub(super) fn tables(records: Vec<Recorded>) -> Result<Vec<(String, TrialTable)>, Failure> {
     let mut joined: Vec<(String, Option<SearchProblem>, Vec<RecordedTrial>)> = Vec::new();
     for recorded in records {
         let (task, problem) = (recorded.task, recorded.problem);
@@ -91,39 +91,39 @@ pub(super) fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, F
             None => joined.push((task.name, problem, task.trials)),
         }
     }
-    let grounds = joined.into_iter().map(|(name, problem, trials)| {
-        let ground = match problem {
-            Some(problem) => Ground::new(problem.space, trials),
-            None => Ground::spanned(trials)
+    let tables = joined.into_iter().map(|(name, problem, trials)| {
+        let table = match problem {
+            Some(problem) => TrialTable::new(problem.space, trials),
+            None => TrialTable::spanned(trials)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?,
         };
-        if ground.is_empty() {
+        if table.is_empty() {
             let message = format!("{name}: no completed trial has a point");
             return Err(Failure::input(message));
         }
-        if ground.spent() <= 0.0 {
+        if table.spent() <= 0.0 {
             let message = format!("{name}: the time of its trials was not recorded");
             return Err(Failure::input(message));
         }
-        if ground.space().parameters().is_empty() {
+        if table.space().parameters().is_empty() {
             let message = format!("{name}: no parameter differs between its trials");
             return Err(Failure::input(message));
         }
-        Ok((name, ground))
+        Ok((name, table))
     });
-    grounds.collect()
+    tables.collect()
 }
 
 /// Runs one search per seed.
 fn searches(
-    ground: &Ground,
+    table: &TrialTable,
     sampler: &SamplerConfig,
     rules: &PruningConfig,
     seeds: &[u64],
     budget: f64,
 ) -> Vec<Vec<Searched>> {
-    let found = ground.alerts(rules);
-    in_parallel(seeds, |seed| ground.search(&**sampler, seed, rules, &found, budget))
+    let found = table.alerts(rules);
+    in_parallel(seeds, |seed| table.search(&**sampler, seed, rules, &found, budget))
 }
 
 /// Runs one search per seed on all cores.

@@ -4,11 +4,15 @@ mod grid;
 mod pool;
 mod process;
 mod scale;
+mod selection;
+#[cfg(test)]
+mod tests;
 
 use self::grid::Grid;
 use self::pool::Pool;
 use self::process::{Prediction, Process, Target};
 use self::scale::Scale;
+use self::selection::select;
 use super::{
     Decision, Schedule, ScheduleHistory, ScheduledReport, ScheduledTrial, Scheduler, Search,
 };
@@ -50,12 +54,9 @@ const REFIT: f64 = 1.3;
 const FIT_TRIALS: usize = 80;
 
 /// Observations that a fit keeps, and the number that causes one. The time of a decision grows with
-/// the square of their number.
-const KEPT_ROWS: usize = 600;
-const MOST_ROWS: usize = 1000;
-
-/// Best trials whose whole curves a fit keeps. Of the others it keeps the last observation.
-const WHOLE_CURVES: usize = 30;
+/// the square of their number. In simulated searches, a quarter of them gave the same regret.
+const KEPT_ROWS: usize = 256;
+const MOST_ROWS: usize = 512;
 
 /// Number of observed trials from which on the first training is finished, and the fraction of the decisions
 /// that continue it.
@@ -83,6 +84,7 @@ impl Scheduler for FreezeThaw {
             trials: Vec::new(),
             observed: Vec::new(),
             rows: Vec::new(),
+            kept: Vec::new(),
             read: 0,
             next_fit: self.n_startup_trials.max(2),
         })
@@ -98,8 +100,10 @@ struct Curves {
     trials: Vec<Curve>,
     /// Trials in the order of their first observation.
     observed: Vec<usize>,
-    /// Observations of the process.
+    /// All observations in the order in which they were made.
     rows: Vec<Row>,
+    /// Observations of the process.
+    kept: Vec<usize>,
     /// Number of reports read.
     read: usize,
     /// Number of observed trials at the next fit.
@@ -113,6 +117,10 @@ struct Curve {
     grid: Option<Grid>,
     /// Number of the last pause that was observed.
     index: u64,
+    /// Its last observation.
+    row: usize,
+    /// True if the process has an observation of it.
+    is_modelled: bool,
     /// Last cost.
     last: f64,
     /// Lowest finite cost.
@@ -153,9 +161,7 @@ impl Schedule for Curves {
             }
         }
         if draw < self.options.random_fraction + self.leader_fraction() {
-            let last = |number: usize| self.trials[number].last;
-            let leader = open.iter().min_by(|a, b| last(**a).total_cmp(&last(**b)));
-            if let Some(&leader) = leader {
+            if let Some(leader) = self.lowest(&open) {
                 return self.proceed(trials, leader);
             }
         }
@@ -186,6 +192,8 @@ impl Curves {
                     target,
                     grid: None,
                     index: 0,
+                    row: 0,
+                    is_modelled: false,
                     last: f64::INFINITY,
                     best: f64::INFINITY,
                     is_dead: false,
@@ -220,7 +228,10 @@ impl Curves {
         let is_first = curve.index == 0;
         curve.index = index;
         let row = Row { trial: number, time: grid.time(report.step.max(2)), cost: report.cost };
+        curve.row = self.rows.len();
+        curve.is_modelled = true;
         self.process.push(&curve.target, row.time);
+        self.kept.push(self.rows.len());
         self.rows.push(row);
         if is_first {
             self.observed.push(number);
@@ -243,6 +254,12 @@ impl Curves {
         ranked
     }
 
+    /// The trial with the lowest last cost.
+    fn lowest(&self, numbers: &[usize]) -> Option<usize> {
+        let last = |number: usize| self.trials[number].last;
+        numbers.iter().copied().min_by(|&a, &b| last(a).total_cmp(&last(b)))
+    }
+
     fn renew(&mut self) {
         let ranked = self.ranked();
         let best = ranked.iter().take(INCUMBENTS).filter_map(|&n| self.trials[n].point.as_ref());
@@ -262,10 +279,13 @@ impl Curves {
         Scale::new(self.observed.iter().map(|&number| self.trials[number].last).collect())
     }
 
-    /// Fits the length scales and rebuilds the process with the observations that matter most.
+    /// Fits the length scales and rebuilds the process with the observations that matter most. Trials without any of
+    /// them wait for the next fit: without its own curve a trial would look as uncertain as a new one.
     fn fit(&mut self) {
         let ranked = self.ranked();
-        self.thin(&ranked);
+        let trials: Vec<usize> = self.rows.iter().map(|row| row.trial).collect();
+        self.kept = select(&trials, &ranked, KEPT_ROWS);
+        self.trials.iter_mut().for_each(|trial| trial.is_modelled = false);
         let mut chosen = ranked;
         if chosen.len() > FIT_TRIALS {
             let rest = chosen.split_off(FIT_TRIALS / 2);
@@ -273,37 +293,20 @@ impl Curves {
             chosen.extend((0..FIT_TRIALS / 2).map(|i| rest[(i as f64 * stride) as usize]));
         }
         let scale = self.scale();
-        let last = |number: &usize| self.rows.iter().rfind(|row| row.trial == *number);
-        let rows: Vec<&Row> = chosen.iter().filter_map(last).collect();
+        let rows: Vec<&Row> =
+            chosen.iter().map(|&number| &self.rows[self.trials[number].row]).collect();
         let place = |row: &&Row| (self.trials[row.trial].target.at.clone(), row.time);
         let places: Vec<(Vec<f64>, f64)> = rows.iter().map(place).collect();
         let values: Vec<f64> = rows.iter().map(|row| scale.of(row.cost)).collect();
         self.process = self.process.fitted(&places, &values);
-        for row in &self.rows {
-            self.process.push(&self.trials[row.trial].target, row.time);
+        for &row in &self.kept {
+            let row = &self.rows[row];
+            let curve = &mut self.trials[row.trial];
+            curve.is_modelled = true;
+            self.process.push(&curve.target, row.time);
         }
         self.trials.iter_mut().for_each(|trial| trial.target.truncate(0));
         self.pool.reset(|target| Efforts::expected(target, &self.process, &self.trials));
-    }
-
-    /// Drops observations if there are many: first all but the last of each trial that is not among the best, then the
-    /// oldest.
-    fn thin(&mut self, ranked: &[usize]) {
-        if self.rows.len() <= KEPT_ROWS {
-            return;
-        }
-        let mut is_whole = vec![false; self.trials.len()];
-        ranked.iter().take(WHOLE_CURVES).for_each(|&number| is_whole[number] = true);
-        let mut is_seen = vec![false; self.trials.len()];
-        let mut kept = 0;
-        self.rows.reverse();
-        self.rows.retain(|row| {
-            let is_last = !std::mem::replace(&mut is_seen[row.trial], true);
-            let keeps = is_whole[row.trial] || (is_last && kept < KEPT_ROWS);
-            kept += usize::from(keeps);
-            keeps
-        });
-        self.rows.reverse();
     }
 
     /// Fraction of the decisions that continue the leader. The first training is finished soon, but not before there
@@ -349,7 +352,7 @@ impl Curves {
     fn best_expected(&mut self, scale: &Scale, white: &[f64]) -> f64 {
         let lowest = self.trials.iter().map(|trial| trial.best).fold(f64::INFINITY, f64::min);
         let mut best = scale.of(lowest);
-        for curve in self.trials.iter_mut().filter(|curve| curve.index > 0 && !curve.is_dead) {
+        for curve in self.trials.iter_mut().filter(|curve| curve.is_modelled && !curve.is_dead) {
             self.process.solve(&mut curve.target);
             best = best.min(self.process.predict(&curve.target, white).mean);
         }
@@ -359,7 +362,7 @@ impl Curves {
     /// Starts or continues the configuration with the highest expected improvement for its effort.
     fn most_promising(&mut self, trials: &[ScheduledTrial], open: &[usize]) -> Decision {
         let scale = self.scale();
-        let values: Vec<f64> = self.rows.iter().map(|row| scale.of(row.cost)).collect();
+        let values: Vec<f64> = self.kept.iter().map(|&row| scale.of(self.rows[row].cost)).collect();
         let mut white = self.process.whiten(&values);
         let length = self.process.len();
         // A running trial is assumed to reach its predicted cost: the mean stays and the uncertainty shrinks.
@@ -380,6 +383,9 @@ impl Curves {
         let mut decision = None;
         for &number in open {
             let curve = &mut self.trials[number];
+            if !curve.is_modelled {
+                continue;
+            }
             self.process.solve(&mut curve.target);
             let worth = worth(self.process.predict(&curve.target, &white), curve.effort());
             if worth > highest {
@@ -406,7 +412,7 @@ impl Curves {
         self.process.truncate(length);
         self.pool.truncate(length);
         self.trials.iter_mut().for_each(|trial| trial.target.truncate(length));
-        match decision {
+        match decision.or_else(|| self.lowest(open).map(Ok)) {
             Some(Ok(number)) => self.proceed(trials, number),
             Some(Err(point)) => self.start(point),
             None => Decision::Wait,
@@ -445,10 +451,11 @@ impl Efforts {
         if octaves.is_finite() { octaves * std::f64::consts::LN_2 } else { 0.0 }
     }
 
-    /// Expected logarithm for a configuration: the mean of the trials, weighted by their covariance.
+    /// Expected logarithm for a configuration: the mean of the trials in the model, weighted by their
+    /// covariance.
     fn expected(target: &Target, process: &Process, trials: &[Curve]) -> f64 {
         let (mut sum, mut weight) = (0.0, 0.0);
-        for trial in trials {
+        for trial in trials.iter().filter(|trial| trial.is_modelled) {
             let effort = trial.effort();
             if effort.is_finite() {
                 let covariance = process.covariance(target, &trial.target);

@@ -236,6 +236,27 @@ fn a_damaged_store_is_a_note_and_harms_nothing_else() {
 }
 
 #[test]
+fn the_card_of_a_study_counts_paused_trials_and_their_values() {
+    let all = tempfile::tempdir().unwrap();
+    let file = all.path().join("study.db");
+    store_study(&file, 12);
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE surefoot_trial SET state = 'paused' WHERE state = 'running';
+             INSERT INTO surefoot_report
+             SELECT study, number, step + 1, attempt, 2.0, seconds, operations, reported, change
+             FROM surefoot_report WHERE number = 11 ORDER BY step DESC LIMIT 1",
+        )
+        .unwrap();
+    let board = Served::start(&[all.path()]);
+    let found = board.wait("/api/runs", |found| found["studies"].as_array().unwrap().len() == 1);
+    let card = &found["studies"][0];
+    assert_eq!((&card["trials"], &card["paused"]), (&json!(12), &json!(3)));
+    assert_eq!((&card["best"], &card["best_trial"]), (&json!(2.0), &json!(11)));
+}
+
+#[test]
 fn the_run_of_a_trial_is_found_beside_its_store() {
     let all = tempfile::tempdir().unwrap();
     let dir = all.path().join("digits");

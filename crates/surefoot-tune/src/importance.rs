@@ -36,7 +36,7 @@ impl Importance {
     }
 }
 
-/// Final costs of ended trials: measured, or imputed for pruned ones; `None` for failed and running trials.
+/// Final costs of trials: measured, or imputed for pruned and paused ones; `None` for failed and running trials.
 pub fn final_costs<'a>(
     direction: Direction,
     trials: impl Iterator<Item = (&'a FrozenTrial, &'a [TrialReport])> + Clone,
@@ -55,12 +55,16 @@ pub fn final_costs<'a>(
         _ => None,
     });
     let mut imputation = Imputation::new(finished.collect());
-    let costs = trials.map(|(trial, reports)| match &trial.state {
-        TrialState::Pruned { reason, .. } if is_cut_short(reason) => {
-            let lowest = costs_of(reports).pop().filter(|lowest| lowest.is_finite())?;
-            Some(imputation.cost(lowest, reports.len()))
+    let costs = trials.map(|(trial, reports)| {
+        let is_cut_short = match &trial.state {
+            TrialState::Pruned { reason, .. } => is_cut_short(reason),
+            state => *state == TrialState::Paused,
+        };
+        if !is_cut_short {
+            return cost(trial);
         }
-        _ => cost(trial),
+        let lowest = costs_of(reports).pop().filter(|lowest| lowest.is_finite())?;
+        Some(imputation.cost(lowest, reports.len()))
     });
     costs.collect()
 }

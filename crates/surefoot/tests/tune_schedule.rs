@@ -63,6 +63,46 @@ fn plans_are_scheduled_by_default_and_trials_continue_bit_for_bit() {
 }
 
 #[test]
+fn a_paused_trial_has_the_same_value_everywhere() {
+    let folder = Folder::with("study.toml", PLAN);
+    let outcome = tune(&folder, &["--trials", "6", "--scheduler", "freeze_thaw"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let exported = folder.run(&["export", "runs/study", "-o", "study.csv"]);
+    assert_eq!(exported.code, Some(0), "{}", exported.stderr);
+    let table = std::fs::read_to_string(folder.path().join("study.csv")).unwrap();
+    let trials = trials(&outcome);
+    let mut paused = 0;
+    for (row, trial) in table.lines().skip(1).zip(trials.values()) {
+        let [number, state, value] = row.splitn(4, ',').take(3).collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        assert_eq!(
+            (number, state),
+            (&*trial["number"].to_string(), trial["state"].as_str().unwrap())
+        );
+        assert_eq!(value.parse().ok(), trial["value"].as_f64(), "{row}");
+        paused += usize::from(state == "paused");
+    }
+    assert!(paused > 3, "{table}");
+    let report = folder.run(&["report", "runs/study", "-o", "study.html"]);
+    assert_eq!(report.code, Some(0), "{}", report.stderr);
+    let page = std::fs::read_to_string(folder.path().join("study.html")).unwrap();
+    assert!(page.contains(&format!("{paused} are paused")), "{paused}");
+}
+
+#[test]
+fn only_pauses_of_the_best_trial_are_printed() {
+    let folder = Folder::with("study.toml", PLAN);
+    let arguments = ["tune", "study.toml", "--trials", "6", "--scheduler", "freeze_thaw"];
+    let outcome = folder.run(&arguments);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let pauses: Vec<&str> =
+        outcome.stdout.lines().filter(|line| line.contains("  paused  ")).collect();
+    assert!(!pauses.is_empty(), "{}", outcome.stdout);
+    assert!(pauses.iter().all(|line| line.ends_with("best so far")), "{}", outcome.stdout);
+}
+
+#[test]
 fn the_same_study_and_seed_give_the_same_search() {
     let folder = plan();
     let once = tune(&folder, &["--trials", "4", "--runs", "a"]);

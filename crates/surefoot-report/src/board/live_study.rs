@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use surefoot_tune::storage::{Storage, StorageError, StoredStudy, View};
+use surefoot_tune::storage::{FrozenTrial, Storage, StorageError, StoredStudy, TrialState, View};
 
 use crate::study::{Fragments, StudyPage, live};
 
@@ -170,9 +170,13 @@ impl LiveStudy {
             return Ok(());
         }
         state.study = study.clone();
-        match is_wanted {
-            true => storage.refresh_reports(&mut state.view)?,
-            false => storage.refresh(&mut state.view)?,
+        if !is_wanted {
+            storage.refresh(&mut state.view)?;
+        }
+        // The value of a paused trial is one of its reports.
+        let is_paused = |trial: &FrozenTrial| trial.state == TrialState::Paused;
+        if is_wanted || state.view.trials().iter().any(is_paused) {
+            storage.refresh_reports(&mut state.view)?;
         }
         if is_wanted && !state.has_reports {
             state.revisions.clear();

@@ -16,7 +16,7 @@ pub(super) fn section(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -
     if ranking.is_empty() {
         return html! {};
     }
-    let timed = ranking.iter().any(|(trial, _)| trial.trial.seconds.is_some());
+    let timed = ranking.iter().any(|(trial, _)| trial.seconds().is_some());
     let head = html! {
         tr {
             th.figure { "Trial" }
@@ -33,7 +33,7 @@ pub(super) fn section(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -
                 td.figure { (format::number(*value)) }
                 td.figure { (epochs(trial)) }
                 @if timed {
-                    td.figure { (trial.trial.seconds.map_or("–".to_owned(), format::time)) }
+                    td.figure { (trial.seconds().map_or("–".to_owned(), format::time)) }
                 }
                 td.text { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
             }

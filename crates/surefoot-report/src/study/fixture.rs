@@ -73,7 +73,21 @@ impl Made {
 
     /// The page of the study.
     pub(crate) fn page(&self) -> StudyPage<'_> {
-        let trials = self.trials.iter().map(|(trial, reports)| StudyTrial { trial, reports });
+        let best = |reports: &[TrialReport]| {
+            let values = reports.iter().map(|report| report.value);
+            values.reduce(|a, b| match self.direction {
+                Direction::Minimize => a.min(b),
+                Direction::Maximize => a.max(b),
+            })
+        };
+        let trials = self.trials.iter().map(|(trial, reports)| StudyTrial {
+            trial,
+            reports,
+            value: match trial.state {
+                TrialState::Paused => best(reports),
+                _ => trial.value(),
+            },
+        });
         StudyPage {
             name: &self.name,
             store: "runs/digits/study.db",

@@ -108,7 +108,7 @@ fn figures(
     if page.trials.is_empty() {
         return html! {};
     }
-    let seconds: f64 = page.trials.iter().filter_map(|t| t.trial.seconds).sum();
+    let seconds: f64 = page.trials.iter().filter_map(StudyTrial::seconds).sum();
     let reports = page.trials.iter().flat_map(|trial| trial.reports);
     let operations: f64 = reports.map(|report| report.operations).sum();
     html! {
@@ -151,7 +151,7 @@ fn the_best(page: &StudyPage<'_>, best: &StudyTrial<'_>) -> Markup {
                         }
                     }
                     dt { "Epochs" }
-                    dd { (epochs(best)) }
+                    dd { (epochs(best)) @if best.status() == Status::Paused { ", paused" } }
                     @if let Some(run) = &best.trial.run {
                         dt { @if is_command { "Output" } @else { "Run" } }
                         dd { code { (run) } }

@@ -30,7 +30,6 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
         }
     }
     let without = !strip.is_empty();
-    let has_stopped = page.has(Status::Pruned);
     let improvements = improvements(page);
     let place = |value: f64| values.spread.place(value);
     let plot = Plot {
@@ -70,7 +69,8 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
                     (counted(values.spread.off as u64, "trial")) " far worse than the others "
                     @if values.spread.off == 1 { "is" } @else { "are" } " drawn at the edge. "
                 }
-                @if has_stopped { "The value of a pruned trial is its last reported value. " }
+                @if page.has(Status::Pruned) { "The value of a pruned trial is its last reported value. " }
+                @if page.has(Status::Paused) { "The value of a paused trial is its best so far. " }
                 @if without { "Trials at the top, next to “none”, have no finite value." }
             }
         }

@@ -28,11 +28,11 @@ const BARS: usize = 24;
 pub(super) struct Importance<'a> {
     /// All parameters, in the order of the space.
     parameters: &'a [Parameter],
-    grounds: Grounds,
+    evidence: Evidence,
 }
 
 #[derive(Debug)]
-enum Grounds {
+enum Evidence {
     /// Too few trials with a value.
     Few(usize),
     /// All trials have the same value.
@@ -55,13 +55,13 @@ impl<'a> Importance<'a> {
         let known = page.trials.iter().zip(costs);
         let known = known.filter_map(|(trial, cost)| Some((trial.trial.point.as_ref()?, cost?)));
         let known: Vec<(&Point, f64)> = known.collect();
-        Importance { parameters, grounds: grounds(parameters, &known) }
+        Importance { parameters, evidence: evidence(parameters, &known) }
     }
 
     /// The most important parameters, in the order of the space.
     pub(super) fn most(&self, count: usize) -> Vec<&'a Parameter> {
         let mut order: Vec<usize> = (0..self.parameters.len()).collect();
-        if let Grounds::Found { shares, .. } = &self.grounds {
+        if let Evidence::Found { shares, .. } = &self.evidence {
             order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
         }
         order.truncate(count);
@@ -76,19 +76,19 @@ impl<'a> Importance<'a> {
         html! {
             section #importance {
                 h2 { "Parameter importance" }
-                @match &self.grounds {
-                    Grounds::Few(trials) => p.quiet {
+                @match &self.evidence {
+                    Evidence::Few(trials) => p.quiet {
                         "Importances cannot be estimated from " (counted(*trials as u64, "trial"))
                         "; at least " (FEWEST) " are needed."
                     },
-                    Grounds::Same(trials) => p.quiet {
+                    Evidence::Same(trials) => p.quiet {
                         "All " (trials) " trials have the same value, so no parameter had an effect."
                     },
-                    Grounds::Nothing(trials) => p.quiet {
+                    Evidence::Nothing(trials) => p.quiet {
                         "The parameters of " (trials) " trials do not explain their values, so no importances "
                         "are shown."
                     },
-                    Grounds::Found { trials, explained, shares } => {
+                    Evidence::Found { trials, explained, shares } => {
                         p.quiet {
                             "Fraction of the differences in " (page.objective_name()) " that each parameter explains on its own: "
                             "its share of the variance of a random forest over the whole space (functional ANOVA), fitted to the ranks of "
@@ -98,8 +98,11 @@ impl<'a> Importance<'a> {
                         (self.bars(shares))
                         p.note {
                             "Interactions between parameters are not included."
-                            @if page.has(Status::Pruned) {
-                                " Pruned trials count with their imputed final values."
+                            @match (page.has(Status::Pruned), page.has(Status::Paused)) {
+                                (true, true) => " Pruned and paused trials count with their imputed final values.",
+                                (true, false) => " Pruned trials count with their imputed final values.",
+                                (false, true) => " Paused trials count with their imputed final values.",
+                                (false, false) => {},
                             }
                         }
                     }
@@ -138,13 +141,13 @@ fn shown(share: f64) -> String {
     }
 }
 
-fn grounds(parameters: &[Parameter], known: &[(&Point, f64)]) -> Grounds {
+fn evidence(parameters: &[Parameter], known: &[(&Point, f64)]) -> Evidence {
     let trials = known.len();
     if trials < FEWEST {
-        return Grounds::Few(trials);
+        return Evidence::Few(trials);
     }
     if known.iter().all(|(_, cost)| *cost == known[0].1) {
-        return Grounds::Same(trials);
+        return Evidence::Same(trials);
     }
     let used: Vec<(&Point, f64)> = evenly(known, trials.min(MOST)).collect();
     let values: Vec<f64> = used.iter().map(|(_, value)| *value).collect();
@@ -153,9 +156,9 @@ fn grounds(parameters: &[Parameter], known: &[(&Point, f64)]) -> Grounds {
     let rows: Vec<Vec<f64>> = (0..used.len()).map(row).collect();
     let found = importance::Importance::new(&rows, &ranks(&values));
     if found.explained < LEAST {
-        return Grounds::Nothing(used.len());
+        return Evidence::Nothing(used.len());
     }
-    Grounds::Found { trials: used.len(), explained: found.explained, shares: found.shares }
+    Evidence::Found { trials: used.len(), explained: found.explained, shares: found.shares }
 }
 
 /// Positions of a parameter. Trials without it share the start, in proportion to their number.
@@ -186,6 +189,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::study::fixture::{Made, complete};
+    use surefoot_tune::storage::TrialState;
 
     fn drawn(made: &Made) -> String {
         let page = made.page();
@@ -197,8 +201,8 @@ mod tests {
         let made = Made::study(400);
         let page = made.page();
         let importance = Importance::of(&page);
-        let Grounds::Found { shares, explained, .. } = &importance.grounds else {
-            panic!("{:?}", importance.grounds);
+        let Evidence::Found { shares, explained, .. } = &importance.evidence else {
+            panic!("{:?}", importance.evidence);
         };
         assert!(*explained > 0.3, "{explained}");
         // The fixture depends mostly on its first parameter.
@@ -216,8 +220,22 @@ mod tests {
         });
         let page = made.page();
         let importance = Importance::of(&page);
-        assert!(matches!(importance.grounds, Grounds::Found { .. }), "{:?}", importance.grounds);
+        assert!(matches!(importance.evidence, Evidence::Found { .. }), "{:?}", importance.evidence);
         assert_eq!(importance.most(1)[0].name, "rate");
+    }
+
+    #[test]
+    fn paused_trials_count() {
+        let mut made = Made::study(100);
+        for (trial, reports) in &mut made.trials {
+            trial.state = TrialState::Paused;
+            reports.truncate(8);
+        }
+        let page = made.page();
+        let importance = Importance::of(&page);
+        assert!(matches!(importance.evidence, Evidence::Found { .. }), "{:?}", importance.evidence);
+        assert_eq!(importance.most(1)[0].name, "rate");
+        assert!(drawn(&made).contains(" Paused trials count with their imputed final values."));
     }
 
     #[test]

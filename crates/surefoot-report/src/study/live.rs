@@ -63,10 +63,11 @@ pub(crate) fn row(page: &StudyPage<'_>) -> Json {
         "best_trial": ranking.first().map(|(trial, _)| trial.number()),
         "trials": page.trials.len(),
         "complete": count(Status::Complete),
+        "paused": count(Status::Paused),
         "pruned": count(Status::Pruned),
         "failed": count(Status::Failed),
         "running": running,
-        "seconds": page.trials.iter().filter_map(|trial| trial.trial.seconds).sum::<f64>(),
+        "seconds": page.trials.iter().filter_map(StudyTrial::seconds).sum::<f64>(),
     })
 }
 
@@ -135,7 +136,7 @@ fn columns(trials: &[&StudyTrial<'_>], axes: &[Axis<'_>]) -> Json {
         "counts": column(&|trial| trial.counts().into()),
         "epochs": column(&|trial| trial.reports.len().into()),
         "planned": column(&|trial| trial.trial.planned.into()),
-        "seconds": column(&|trial| trial.trial.seconds.map(|s| rounded(s, 2)).into()),
+        "seconds": column(&|trial| trial.seconds().map(|s| rounded(s, 2)).into()),
         "why": column(&|trial| why(&trial.trial.state).into()),
         "run": column(&|trial| trial.trial.run.is_some().into()),
         "attempts": column(&attempts),

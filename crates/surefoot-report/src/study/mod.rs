@@ -65,16 +65,19 @@ pub struct StudyTrial<'a> {
     pub trial: &'a FrozenTrial,
     /// Reports in order.
     pub reports: &'a [TrialReport],
+    /// Value: final, or the best so far if it is paused.
+    pub value: Option<f64>,
 }
 
 impl<'a> StudyPage<'a> {
     /// Reads a stored study. The view must include the reports.
     pub fn new(study: &'a StoredStudy, view: &'a View, store: &'a str) -> StudyPage<'a> {
         let read = surefoot_tune::Study::parse(&study.document, study.name.as_str());
-        let trials = view
-            .trials()
-            .iter()
-            .map(|trial| StudyTrial { trial, reports: view.reports(trial.number) });
+        let trials = view.trials().iter().map(|trial| StudyTrial {
+            trial,
+            reports: view.reports(trial.number),
+            value: view.value(trial.number),
+        });
         StudyPage {
             name: &study.name,
             store,
@@ -140,12 +143,17 @@ impl StudyTrial<'_> {
         }
     }
 
-    /// Finite value of the trial; for an unfinished or paused trial, its last report.
+    /// Duration of the trial; that of its reported epochs if it has not ended.
+    fn seconds(&self) -> Option<f64> {
+        let so_far = || self.reports.iter().map(|report| report.seconds).sum();
+        self.trial.seconds.or_else(|| (!self.reports.is_empty()).then(so_far))
+    }
+
+    /// Finite value of the trial; for an unfinished trial, its last report.
     fn reached(&self) -> Option<f64> {
-        let last = || self.reports.last().map(|report| report.value);
-        let value = match self.trial.final_state() {
-            Some(end) => end.value(),
-            None => last(),
+        let value = match self.status() {
+            Status::Unfinished => self.reports.last().map(|report| report.value),
+            _ => self.value,
         };
         value.filter(|value| value.is_finite())
     }

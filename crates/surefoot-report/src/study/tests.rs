@@ -1,6 +1,6 @@
 //! Tests of the whole page for different studies.
 
-use super::fixture::{Made, complete, failed, parameter, stopped};
+use super::fixture::{Made, complete, failed, parameter, reports, stopped};
 use super::study_report;
 use surefoot_tune::storage::TrialState;
 use surefoot_tune::{Direction, Domain, Point, Space, Value};
@@ -112,6 +112,21 @@ fn the_best_depends_on_the_direction() {
     has(&page(&made), &["The best validation loss is 0.2, reached by trial 1."]);
     made.direction = Direction::Maximize;
     has(&page(&made), &["The best validation metric is 0.9, reached by trial 2."]);
+}
+
+#[test]
+fn a_paused_trial_counts_with_its_best_value() {
+    let mut made = Made::of(vec![complete(0.5), TrialState::Paused]);
+    made.trials[1].1 = reports(&[0.9, 0.3, 0.6]);
+    has(
+        &page(&made),
+        &[
+            "The best validation loss is 0.3, reached by trial 1.",
+            "Of 2 trials, 1 is complete and 1 is paused.",
+            "3 of 20, paused",
+            "The value of a paused trial is its best so far.",
+        ],
+    );
 }
 
 #[test]

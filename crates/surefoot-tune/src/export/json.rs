@@ -52,7 +52,7 @@ pub(super) fn write(view: &View) -> Result<String, serde_json::Error> {
         let line = Line {
             number: trial.number,
             state: trial.state.name(),
-            value: trial.value(),
+            value: view.value(trial.number),
             parameters: trial.point.as_ref(),
             reason,
             message,

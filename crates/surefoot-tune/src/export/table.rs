@@ -114,7 +114,7 @@ fn cell(name: &str, trial: &FrozenTrial, view: &View) -> Cell {
     match name {
         "number" => Cell::Int(trial.number as i64),
         "state" => Cell::Text(trial.state.name().to_owned()),
-        "value" => float(trial.value()),
+        "value" => float(view.value(trial.number)),
         "reason" => text(reason),
         "message" => text(message),
         "epochs" => Cell::Int(view.steps(trial.number) as i64),

@@ -140,12 +140,12 @@ impl View {
         }
     }
 
-    /// The value of a trial: that of its final state, or the best so far of one that is not over.
+    /// The value of a trial: that of its final state, or the best so far if it is paused.
     pub fn value(&self, number: u64) -> Option<f64> {
         let trial = self.trials.get(usize::try_from(number).ok()?)?;
-        match trial.final_state() {
-            Some(state) => state.value(),
-            None => self.curve(number)?.best().map(|cost| self.direction.value(cost)),
+        match trial.state {
+            TrialState::Paused => self.curve(number)?.best().map(|cost| self.direction.value(cost)),
+            _ => trial.value(),
         }
     }
 

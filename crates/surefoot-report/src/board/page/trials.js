@@ -4,11 +4,11 @@ import { Plot } from "./chart.js";
 import { colour, count, h, number, time } from "./dom.js";
 import { Scale } from "./scale.js";
 
-export const STATUSES = ["complete", "unfinished", "pruned", "failed"];
+export const STATUSES = ["complete", "unfinished", "paused", "pruned", "failed"];
 
-/** One of four statuses of a state. */
+/** One of five statuses of a state. */
 export function status(state) {
-  return ["complete", "pruned", "failed"].includes(state) ? state : "unfinished";
+  return STATUSES.includes(state) ? state : "unfinished";
 }
 
 /** An axis whose ends and ticks the server has chosen. */
@@ -253,7 +253,7 @@ export class Timeline extends Plot {
     this.study = study;
     const last = Math.max(...trials.flatMap((trial) => trial.attempts.flatMap(([, began, ended]) => [began, ended ?? began])));
     this.bars = trials.flatMap((trial) => trial.attempts.map(([worker, began, ended, state]) => ({
-      trial, worker, began, ended: ended ?? last, state: state === "finished" ? status(trial.state) : "unfinished",
+      trial, worker, began, ended: ended ?? last, state: state === "finished" ? status(trial.state) : status(state),
     })));
     this.start = Math.min(...this.bars.map((bar) => bar.began));
     this.end = Math.max(...this.bars.map((bar) => bar.ended), this.start + 1);

@@ -37,7 +37,7 @@ Examples:
 
   surefoot tune circles.toml --budget 30m --sampler gp --pruner diagnosis
       Search for half an hour with a Gaussian process; prune only trials with training problems.
-      Naming a sampler or a pruner turns the default scheduler off.
+      Naming a sampler or a pruner turns the default scheduler off; --scheduler turns one on.
 
   surefoot tune circles.toml --store postgres://me@host/tune
       Share the study among any number of machines.
@@ -82,6 +82,10 @@ pub(crate) struct Arguments {
     /// Threads per trial [default: cores / workers]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+
+    /// Scheduler: freeze_thaw, asha, hyperband or none; same as --set tune.scheduler=NAME
+    #[arg(long, value_name = "NAME")]
+    scheduler: Option<String>,
 
     /// Sampler: random, sobol, tpe, gp or smac; same as --set tune.sampler=NAME
     #[arg(long, value_name = "NAME")]
@@ -243,12 +247,13 @@ fn document(arguments: &Arguments) -> Result<Document, Failure> {
         Some(r#"["none"]"#) => Some("'none'".to_owned()),
         _ => pruners,
     };
-    let sampler = arguments.sampler.as_ref().map(|name| format!("{name:?}"));
+    let quoted = |name: &Option<String>| name.as_ref().map(|name| format!("{name:?}"));
     let flags = [
         ("tune.trials", trials),
         ("tune.time", time),
         ("tune.seed", seed),
-        ("tune.sampler", sampler),
+        ("tune.scheduler", quoted(&arguments.scheduler)),
+        ("tune.sampler", quoted(&arguments.sampler)),
         ("tune.pruner", pruners),
     ];
     for (key, value) in &arguments.settings {

@@ -98,6 +98,7 @@ impl<'a> WorkerPool<'a> {
         let options = [
             ("--trials", self.arguments.trials.map(|n| n.to_string())),
             ("--seed", self.arguments.seed.map(|n| n.to_string())),
+            ("--scheduler", self.arguments.scheduler.clone()),
             ("--sampler", self.arguments.sampler.clone()),
             // The remaining time.
             (

@@ -49,9 +49,8 @@ fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v FrozenTrial, f64)> {
 /// Finite value of a trial, if it counts.
 fn counting(trial: &FrozenTrial, view: &View) -> Option<f64> {
     let value = match &trial.state {
-        TrialState::Complete { value } => Some(*value),
+        TrialState::Complete { .. } | TrialState::Paused => view.value(trial.number),
         TrialState::Pruned { value, reason } if reason.counts => *value,
-        TrialState::Paused => view.value(trial.number),
         _ => None,
     };
     value.filter(|value| value.is_finite())
@@ -89,10 +88,7 @@ impl<'a> TrialEvent<'a> {
             event: "trial",
             number: trial.number,
             state: trial.state.name(),
-            value: match trial.state {
-                TrialState::Paused => view.value(trial.number),
-                _ => trial.value(),
-            },
+            value: view.value(trial.number),
             epochs: view.steps(trial.number),
             reason,
             message,

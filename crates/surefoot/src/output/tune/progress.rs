@@ -1,4 +1,4 @@
-//! Progress of a search: a line for each trial that ended or was paused, and the running trials below.
+//! Progress of a search: a line for each trial that ended or is the best so far, and the running trials below.
 
 use super::{TrialEvent, best, counting, value};
 use crate::output::screen::Screen;
@@ -18,7 +18,7 @@ pub(crate) struct SearchProgress<'a> {
     study: &'a Study,
     /// True for trials whose end was printed.
     printed: Vec<bool>,
-    /// Epochs at which the pause of a trial was last printed.
+    /// Epochs at which a trial was last paused.
     paused: Vec<usize>,
     /// Number of trials that had ended before this search.
     before: usize,
@@ -82,7 +82,10 @@ impl<'a> SearchProgress<'a> {
                 // In the order of printing, not of ending.
                 let is_best = cost.is_some_and(|cost| cost < self.best);
                 self.best = cost.map_or(self.best, |cost| self.best.min(cost));
-                screen.say(&line(self.study, trial, view, is_best, screen.width()));
+                // A trial may pause many times.
+                if is_best || !is_paused {
+                    screen.say(&line(self.study, trial, view, is_best, screen.width()));
+                }
             }
         }
         screen.draw(&self.lines(view, elapsed));
@@ -189,7 +192,7 @@ fn trainings(view: &View) -> f64 {
 }
 
 /// Completed and planned epochs.
-fn epochs(trial: &FrozenTrial, view: &View) -> String {
+pub(super) fn epochs(trial: &FrozenTrial, view: &View) -> String {
     let done = view.steps(trial.number);
     match trial.planned {
         Some(planned) => format!("{done}/{planned}"),
@@ -197,7 +200,7 @@ fn epochs(trial: &FrozenTrial, view: &View) -> String {
     }
 }
 
-/// Line of an ended trial.
+/// Line of a trial that ended or was paused.
 fn line(
     study: &Study,
     trial: &FrozenTrial,
@@ -205,11 +208,7 @@ fn line(
     is_best: bool,
     width: Option<usize>,
 ) -> String {
-    let reached = match trial.state {
-        TrialState::Paused => view.value(trial.number),
-        _ => trial.value(),
-    };
-    let reached = reached.map(|reached| value(study, reached));
+    let reached = view.value(trial.number).map(|reached| value(study, reached));
     let head = format!(
         "{:>5}  {:<8}  {:>7}  {:>9}",
         trial.number,

@@ -1,5 +1,6 @@
 //! Summary of a search.
 
+use super::progress::epochs;
 use super::{best, parameters, value};
 use crate::output::{Console, Role, number};
 use serde::Serialize;
@@ -16,6 +17,8 @@ use surefoot_tune::{Point, Study};
 pub(crate) struct Summary<'a> {
     study: &'a Study,
     best: Option<(&'a FrozenTrial, f64)>,
+    /// Completed and planned epochs of the best trial.
+    best_epochs: String,
     event: SummaryEvent<'a>,
 }
 
@@ -83,7 +86,8 @@ impl<'a> Summary<'a> {
             seconds: elapsed.as_secs_f64(),
             store,
         };
-        Self { study, best, event }
+        let best_epochs = best.map_or_else(String::new, |(trial, _)| epochs(trial, view));
+        Self { study, best, best_epochs, event }
     }
 
     /// The best trial.
@@ -126,8 +130,12 @@ impl<'a> Summary<'a> {
             Some((trial, reached)) => {
                 let reached = Role::Good.paint(value(self.study, reached));
                 let objective = self.study.settings.objective.name();
+                let state = match trial.state {
+                    TrialState::Paused => format!(", paused at epoch {}", self.best_epochs),
+                    _ => String::new(),
+                };
                 lines.push(format!(
-                    "  {:<10} {objective} {reached} (trial {})",
+                    "  {:<10} {objective} {reached} (trial {}{state})",
                     "best", trial.number
                 ));
                 if let Some(point) = &trial.point {

@@ -35,6 +35,7 @@ pub mod command;
 pub mod diagnosis;
 mod direction;
 pub mod export;
+pub mod function;
 mod history;
 pub mod importance;
 mod imputation;

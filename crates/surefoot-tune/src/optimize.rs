@@ -180,17 +180,9 @@ impl OpenStudy {
         self.view.trials()
     }
 
-    /// The complete or paused trial with the best finite value.
+    /// The trial with the best finite value.
     pub fn best_trial(&self) -> Option<&FrozenTrial> {
-        let cost = |trial: &FrozenTrial| match trial.state {
-            TrialState::Complete { .. } | TrialState::Paused => {
-                self.view.value(trial.number).map(|value| self.study.direction.cost(value))
-            }
-            _ => None,
-        };
-        let complete = self.trials().iter().filter_map(|trial| Some((cost(trial)?, trial)));
-        let finite = complete.filter(|(cost, _)| cost.is_finite());
-        finite.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, trial)| trial)
+        self.view.best()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Decisions of a scheduler for one worker.
 
-use crate::scheduler::{Decision, Schedule, ScheduleHistory, Scheduler, Search};
+use crate::scheduler::{Decision, Schedule, ScheduleHistory, SchedulerConfig, Search};
+use crate::space::Space;
 use crate::storage::{Scheduled, StoredStudy, View};
 
 /// Tolerance of the budget for the order of summation.
@@ -8,6 +9,10 @@ const ROUNDING: f64 = 1e-9;
 
 /// A scheduler and what it has seen.
 pub(crate) struct Scheduling {
+    scheduler: SchedulerConfig,
+    space: Space,
+    seed: u64,
+    is_suggested: bool,
     schedule: Box<dyn Schedule>,
     history: ScheduleHistory,
     /// Budget in full trainings.
@@ -16,15 +21,33 @@ pub(crate) struct Scheduling {
 
 impl Scheduling {
     pub(crate) fn new(
-        scheduler: &dyn Scheduler,
+        scheduler: &SchedulerConfig,
         study: &StoredStudy,
         is_suggested: bool,
         budget: Option<u64>,
     ) -> Scheduling {
-        let search =
-            Search { space: &study.space, seed: study.seed, candidates: None, is_suggested };
-        let schedule = scheduler.schedule(&search);
-        Scheduling { schedule, history: ScheduleHistory::default(), budget }
+        let (space, seed) = (study.space.clone(), study.seed);
+        let search = Search { space: &space, seed, candidates: None, is_suggested };
+        Scheduling {
+            schedule: scheduler.schedule(&search),
+            scheduler: scheduler.clone(),
+            space,
+            seed,
+            is_suggested,
+            history: ScheduleHistory::default(),
+            budget,
+        }
+    }
+
+    /// Starts a new schedule if trials have added parameters. It makes the decisions of one that has known them from
+    /// the start.
+    pub(crate) fn set_space(&mut self, space: Space) {
+        if self.space != space {
+            let (seed, is_suggested) = (self.seed, self.is_suggested);
+            let search = Search { space: &space, seed, candidates: None, is_suggested };
+            self.schedule = self.scheduler.schedule(&search);
+            self.space = space;
+        }
     }
 
     /// Decides on what a view contains.

@@ -291,6 +291,23 @@ impl Domain {
         }
     }
 
+    /// The nearest value that is the lower bound or a multiple of `step` above it. Choices have no steps.
+    pub fn stepped(&self, value: &Value, step: f64) -> Value {
+        let nearest = |value: f64, low: f64, high: f64| {
+            let most = ((high - low) / step + 1e-9).floor();
+            low + ((value - low) / step).round().clamp(0.0, most.max(0.0)) * step
+        };
+        match (self, value) {
+            (&Domain::Uniform(low, high), &Value::Float(value)) => {
+                Value::Float(nearest(value, low, high).min(high))
+            }
+            (&Domain::Int(low, high), &Value::Int(value)) => {
+                Value::Int(nearest(value as f64, low as f64, high as f64) as i64)
+            }
+            _ => value.clone(),
+        }
+    }
+
     /// The place of a value, the inverse of [`at`](Self::at): the middle of the share of an integer or
     /// choice, 0.5 for a value outside the domain.
     pub fn place(&self, value: &Value) -> f64 {
@@ -391,6 +408,17 @@ mod tests {
         a.conditions.push(condition("b"));
         b.conditions.push(condition("a"));
         assert!(Space::new(vec![a, b]).is_err());
+    }
+
+    #[test]
+    fn stepped_values_are_multiples_above_the_lower_bound() {
+        let int = Domain::Int(3, 10);
+        let stepped: Vec<Value> = (3..=10).map(|n| int.stepped(&Value::Int(n), 3.0)).collect();
+        assert_eq!(stepped, [3, 3, 6, 6, 6, 9, 9, 9].map(Value::Int));
+        let float = Domain::Uniform(0.0, 1.0);
+        assert_eq!(float.stepped(&Value::Float(0.33), 0.25), Value::Float(0.25));
+        assert_eq!(float.stepped(&Value::Float(1.0), 0.1), Value::Float(1.0));
+        assert_eq!(float.stepped(&Value::Float(1.0), 0.3), Value::Float(0.3 * 3.0));
     }
 
     fn domains() -> impl Strategy<Value = Domain> {

@@ -132,7 +132,25 @@ impl Trial<'_> {
         let value = point.get(name).cloned();
         let value = value.ok_or_else(|| WorkerError::Machine(format!("no value for `{name}`")))?;
         self.point.0.insert(name.to_owned(), value.clone());
-        self.storage.extend_point(self.claim, &self.point)?;
+        let [parameter] = space.parameters() else { return Ok(value) };
+        let parameter = Some(parameter).filter(|_| self.study.grows());
+        self.storage.extend_point(self.claim, &self.point, parameter)?;
+        Ok(value)
+    }
+
+    /// Returns a value of a parameter that is `low` or a multiple of `step` above it.
+    pub fn suggest_stepped(
+        &mut self,
+        name: &str,
+        domain: Domain,
+        step: f64,
+    ) -> Result<Value, WorkerError> {
+        let sampled = self.suggest(name, domain.clone())?;
+        let value = domain.stepped(&sampled, step);
+        if value != sampled {
+            self.point.0.insert(name.to_owned(), value.clone());
+            self.storage.extend_point(self.claim, &self.point, None)?;
+        }
         Ok(value)
     }
 
@@ -226,6 +244,7 @@ impl Trial<'_> {
             return Ok(None);
         };
         loop {
+            scheduling.set_space(self.storage.space_at(self.study, self.view.change())?);
             let scheduled = scheduling.decide(self.view);
             let until = match scheduled.decision {
                 Decision::Continue { trial, until } if trial == self.claim.number => until,

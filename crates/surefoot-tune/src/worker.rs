@@ -95,7 +95,7 @@ impl<'a> Worker<'a> {
         let mut view = View::new(study);
         let mut scheduling = self.scheduler.as_ref().map(|scheduler| {
             let limit = self.limits.max_trials;
-            Scheduling::new(&**scheduler, study, self.sampler_is_named, limit)
+            Scheduling::new(scheduler, study, self.sampler_is_named, limit)
         });
         loop {
             if (self.stop_requested)() {
@@ -108,6 +108,7 @@ impl<'a> Worker<'a> {
                 None => storage.claim(study.id, &self.name, &self.limits)?,
                 Some(scheduling) => {
                     storage.refresh_reports(&mut view)?;
+                    scheduling.set_space(storage.space_at(study, view.change())?);
                     let scheduled = scheduling.decide(&view);
                     storage.claim_scheduled(study.id, &self.name, &self.limits, &scheduled)?
                 }
@@ -171,8 +172,9 @@ impl<'a> Worker<'a> {
         scheduling: Option<&mut Scheduling>,
         objective: &mut dyn Objective,
     ) -> Result<(), WorkerError> {
+        let begun = Instant::now();
         let state = self.attempt(storage, study, view, claim, scheduling, objective);
-        let stored = state.and_then(|state| finish(storage, view, claim, &state));
+        let stored = state.and_then(|state| finish(storage, view, claim, &state, begun.elapsed()));
         match stored {
             // Another worker continues the trial.
             Err(WorkerError::Storage(StorageError::ClaimLost { .. })) => Ok(()),
@@ -237,16 +239,19 @@ impl<'a> Worker<'a> {
     ) -> Result<Point, WorkerError> {
         let (point, seen) = match &claim.point {
             Some(point) => (point.clone(), None),
-            None if study.space.parameters().is_empty() => (Point::default(), None),
             None => {
                 storage.refresh_reports(view)?;
-                let point = self.sampler.suggest(&SampleRequest {
-                    space: &study.space,
+                let space = storage.space_at(study, view.change())?;
+                let request = SampleRequest {
+                    space: &space,
                     seed: study.seed,
                     number: claim.number,
                     history: &view.history(),
-                });
-                (point, Some(view.change()))
+                };
+                match space.parameters().is_empty() {
+                    true => (Point::default(), None),
+                    false => (self.sampler.suggest(&request), Some(view.change())),
+                }
             }
         };
         let has_dir = !self.runs.as_os_str().is_empty();
@@ -262,6 +267,7 @@ fn finish(
     view: &mut View,
     claim: &Claim,
     state: &TrialState,
+    elapsed: Duration,
 ) -> Result<(), WorkerError> {
     match state {
         TrialState::Paused => return Ok(storage.pause(claim)?),
@@ -269,9 +275,10 @@ fn finish(
         _ => {}
     }
     storage.refresh_reports(view)?;
-    let reports = view.reports(claim.number).iter();
-    // Not `sum`, which returns -0 for no reports.
-    let seconds = reports.fold(0.0, |sum, report| sum + report.seconds);
+    let seconds = match view.reports(claim.number) {
+        [] => elapsed.as_secs_f64(),
+        reports => reports.iter().map(|report| report.seconds).sum(),
+    };
     Ok(storage.finish(claim, state, seconds)?)
 }
 

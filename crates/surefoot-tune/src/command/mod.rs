@@ -13,6 +13,7 @@ mod system;
 
 pub use recorded::{RecordedReport, recorded_reports};
 pub use report::{ReportLayer, ReportLayers, ReportLine};
+pub(crate) use reports::Reports;
 
 use crate::direction::Direction;
 use crate::objective::{Objective, WorkerError};
@@ -21,7 +22,6 @@ use crate::storage::{PASSWORD_VARIABLE, TrialState};
 use crate::trial::Trial;
 use keep_alive::{Closing, Program};
 use process::Process;
-use reports::Reports;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -332,7 +332,7 @@ enum KeptOutcome {
 }
 
 /// Creates the directory of a trial and marks it. Returns false if it contains anything else.
-fn take_ownership(dir: &Path, owner: &str) -> std::io::Result<bool> {
+pub(crate) fn take_ownership(dir: &Path, owner: &str) -> std::io::Result<bool> {
     std::fs::create_dir_all(dir)?;
     let (mark, partial) = (dir.join(OWNER), dir.join(format!("{OWNER}.partial")));
     if let Ok(found) = std::fs::read_to_string(&mark) {

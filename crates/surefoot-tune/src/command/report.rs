@@ -1,41 +1,43 @@
 //! Reports of a command: JSON objects, one a line, on its standard output.
 
-use serde::Deserialize;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
-use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Summary};
+use surefoot_diagnose::{Facts, LayerInfo, LayerObservation, Observation, Summary};
 
 /// A report. All other output of the command is ignored.
 ///
 /// `{"epoch": 3, "epochs": 20, "loss": 0.31, "value": 0.88}` is enough for most commands. ReportLayers let
 /// more indicators work.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportLine {
     /// Objective value.
-    #[serde(with = "surefoot_diagnose::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional", skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// True if the value is the result of the trial, whatever was reported before.
-    #[serde(rename = "final")]
+    #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
     /// Training loss.
-    #[serde(with = "surefoot_diagnose::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional", skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// 1-based training step; the next one if missing.
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
     /// Total number of training steps.
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// Epoch.
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
     /// Total number of epochs.
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
     /// Learning rate.
-    #[serde(with = "surefoot_diagnose::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional", skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
     /// ReportLayers by name, from input to output.
+    #[serde(skip_serializing_if = "ReportLayers::is_empty")]
     pub layers: ReportLayers,
 }
 
@@ -44,20 +46,37 @@ pub struct ReportLine {
 pub struct ReportLayers(pub Vec<(String, ReportLayer)>);
 
 /// Statistics of one layer.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReportLayer {
     /// Root mean square of the gradient.
-    #[serde(with = "surefoot_diagnose::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional", skip_serializing_if = "Option::is_none")]
     pub gradient: Option<f64>,
     /// Largest absolute gradient.
-    #[serde(with = "surefoot_diagnose::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional", skip_serializing_if = "Option::is_none")]
     pub gradient_max: Option<f64>,
     /// Fraction of outputs that are zero.
-    #[serde(with = "surefoot_diagnose::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional", skip_serializing_if = "Option::is_none")]
     pub zero_outputs: Option<f64>,
     /// Name of the activation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activation: Option<String>,
+}
+
+impl ReportLayers {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for ReportLayers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, layer) in &self.0 {
+            map.serialize_entry(name, layer)?;
+        }
+        map.end()
+    }
 }
 
 /// Reads a count, also one written as 3.0.
@@ -115,6 +134,26 @@ impl ReportLine {
         Some(serde_json::from_str(&line).map_err(|error| error.to_string()))
     }
 
+    /// The report of a training step that was observed, by the layers of `facts`.
+    pub fn of(seen: &Observation, facts: &Facts) -> ReportLine {
+        let layers = facts.layers.iter().zip(&seen.layers);
+        let layers = layers.map(|(info, seen)| (info.name.clone(), ReportLayer::of(info, seen)));
+        let steps = facts
+            .epochs
+            .zip(facts.steps_per_epoch)
+            .map(|(epochs, steps)| epochs.saturating_mul(steps));
+        ReportLine {
+            loss: Some(seen.loss),
+            step: Some(seen.step),
+            steps,
+            epoch: Some(seen.epoch),
+            epochs: facts.epochs,
+            learning_rate: seen.learning_rate,
+            layers: ReportLayers(layers.collect()),
+            ..ReportLine::default()
+        }
+    }
+
     /// The report as an observation of the given layers; `None` without a loss.
     pub fn observation(&self, step: u64, layers: &[LayerInfo]) -> Option<Observation> {
         let named: BTreeMap<&str, &ReportLayer> =
@@ -147,6 +186,19 @@ impl ReportLine {
 }
 
 impl ReportLayer {
+    fn of(info: &LayerInfo, seen: &LayerObservation) -> ReportLayer {
+        let gradient = seen.gradient.as_ref();
+        ReportLayer {
+            gradient: gradient.map(|gradient| match gradient.nan + gradient.inf {
+                0 => gradient.l2 / (gradient.count.max(1) as f64).sqrt(),
+                _ => f64::NAN,
+            }),
+            gradient_max: gradient.map(|gradient| gradient.linf),
+            zero_outputs: seen.output.as_ref().map(Summary::zero_ratio),
+            activation: info.activation.as_ref().map(ToString::to_string),
+        }
+    }
+
     fn observation(&self) -> LayerObservation {
         LayerObservation {
             gradient: self.gradient.map(|rms| {
@@ -254,6 +306,42 @@ mod tests {
             let answer = ReportLine::read(&format!(r#"{{"loss": 1.0, "epoch": {count}}}"#));
             assert!(answer.expect("a report").is_err(), "{count}");
         }
+    }
+
+    #[test]
+    fn an_observed_step_can_be_read_back() {
+        let facts = Facts {
+            layers: vec![LayerInfo {
+                name: "fc1".to_owned(),
+                activation: Some("relu".into()),
+                ..LayerInfo::default()
+            }],
+            epochs: Some(3),
+            steps_per_epoch: Some(5),
+            ..Facts::default()
+        };
+        let gradient = Summary { count: 4, l2: 2.0, linf: 1.5, ..Summary::default() };
+        let output = Summary { count: 10, zeros: 5, ..Summary::default() };
+        let layer = LayerObservation {
+            gradient: Some(gradient),
+            output: Some(output),
+            ..LayerObservation::default()
+        };
+        let seen = Observation::new(7, f64::NAN).with_epoch(2).with_layers(vec![layer]);
+        let line = ReportLine::of(&seen, &facts);
+        let again = read(&serde_json::to_string(&line).expect("text"));
+        assert!(again.loss.is_some_and(f64::is_nan));
+        assert_eq!((again.step, again.steps, again.epoch), (Some(7), Some(15), Some(2)));
+        assert_eq!(again.layers, line.layers);
+        let (name, layer) = &again.layers.0[0];
+        assert_eq!((name.as_str(), layer.activation.as_deref()), ("fc1", Some("relu")));
+        assert_eq!((layer.gradient, layer.gradient_max), (Some(1.0), Some(1.5)));
+        assert_eq!(layer.zero_outputs, Some(0.5));
+        let empty = ReportLine::of(&Observation::new(1, 0.5), &Facts::default());
+        assert_eq!(
+            serde_json::to_string(&empty).expect("text"),
+            r#"{"loss":0.5,"step":1,"epoch":1}"#
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ const FROM_ZERO: &str = "epochs-from-0";
 pub(super) const REPORTS: &str = "reports.jsonl";
 
 /// Reports of a trial so far.
-pub(super) struct Reports {
+pub(crate) struct Reports {
     steps: StepCounter,
     /// File that marks 0-based epochs for later attempts.
     from_zero: PathBuf,
@@ -26,8 +26,8 @@ pub(super) struct Reports {
     /// Last training step shown to the diagnosis.
     observed: u64,
     /// Value marked `final` by the command.
-    pub(super) result: Option<f64>,
-    pub(super) has_value: bool,
+    pub(crate) result: Option<f64>,
+    pub(crate) has_value: bool,
     layers: Vec<LayerInfo>,
     diagnosis: Option<BackgroundDiagnosis>,
     /// Keeps the reports; `None` if the file cannot be written, which does not end the trial.
@@ -35,7 +35,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(trial: &Trial<'_>, dir: &Path, direction: Direction) -> Reports {
+    pub(crate) fn new(trial: &Trial<'_>, dir: &Path, direction: Direction) -> Reports {
         let from_zero = dir.join(FROM_ZERO);
         let file = std::fs::OpenOptions::new().create(true).append(true).open(dir.join(REPORTS));
         Reports {
@@ -52,7 +52,7 @@ impl Reports {
     }
 
     /// Takes a report. Returns a state if the trial has to stop.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         text: &str,
         line: &ReportLine,
@@ -82,6 +82,17 @@ impl Reports {
             Some(TrialState::Pruned { .. } | TrialState::Paused) if self.result.is_some() => None,
             state => state,
         })
+    }
+
+    /// Takes a training step without a value.
+    pub(crate) fn observe_step(
+        &mut self,
+        line: &ReportLine,
+        diagnosis: &impl Fn(Facts) -> Option<Diagnosis>,
+    ) {
+        self.observe(line, diagnosis);
+        // Numbers and text: this cannot fail.
+        self.keep(None, &serde_json::to_string(line).unwrap_or_default());
     }
 
     /// Keeps a report with the step it counts as.

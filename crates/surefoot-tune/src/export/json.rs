@@ -3,7 +3,7 @@
 
 use crate::pruner::PruneReason;
 use crate::space::Point;
-use crate::storage::{Millis, TrialAttempt, TrialState, View};
+use crate::storage::{FrozenTrial, Millis, TrialAttempt, TrialState, View};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -38,36 +38,40 @@ struct Reported {
 pub(super) fn write(view: &View) -> Result<String, serde_json::Error> {
     let mut text = String::new();
     for trial in view.trials() {
-        let (reason, message) = match &trial.state {
-            TrialState::Pruned { reason, .. } => (Some(reason), None),
-            TrialState::Failed { message } => (None, Some(message.as_str())),
-            _ => (None, None),
-        };
-        let reports = view.reports(trial.number).iter().map(|report| Reported {
-            step: report.step,
-            value: report.value,
-            seconds: report.seconds,
-            operations: report.operations,
-        });
-        let line = Line {
-            number: trial.number,
-            state: trial.state.name(),
-            value: view.value(trial.number),
-            parameters: trial.point.as_ref(),
-            reason,
-            message,
-            planned: trial.planned,
-            seconds: trial.seconds,
-            run: trial.run.as_deref(),
-            created: trial.created,
-            ended: trial.ended,
-            attempts: &trial.attempts,
-            reports: reports.collect(),
-        };
-        text.push_str(&serde_json::to_string(&line)?);
+        text.push_str(&line(view, trial)?);
         text.push('\n');
     }
     Ok(text)
+}
+
+/// A trial with its learning curve as a JSON object. The view must contain the reports.
+pub fn line(view: &View, trial: &FrozenTrial) -> Result<String, serde_json::Error> {
+    let (reason, message) = match &trial.state {
+        TrialState::Pruned { reason, .. } => (Some(reason), None),
+        TrialState::Failed { message } => (None, Some(message.as_str())),
+        _ => (None, None),
+    };
+    let reports = view.reports(trial.number).iter().map(|report| Reported {
+        step: report.step,
+        value: report.value,
+        seconds: report.seconds,
+        operations: report.operations,
+    });
+    serde_json::to_string(&Line {
+        number: trial.number,
+        state: trial.state.name(),
+        value: view.value(trial.number),
+        parameters: trial.point.as_ref(),
+        reason,
+        message,
+        planned: trial.planned,
+        seconds: trial.seconds,
+        run: trial.run.as_deref(),
+        created: trial.created,
+        ended: trial.ended,
+        attempts: &trial.attempts,
+        reports: reports.collect(),
+    })
 }
 
 #[cfg(test)]

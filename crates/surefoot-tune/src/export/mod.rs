@@ -12,6 +12,7 @@ mod table;
 use crate::storage::{StoredStudy, View};
 use std::path::Path;
 
+pub use json::line as trial_json;
 pub use table::{Cell, Column, Kind, Table};
 
 /// An export format.

@@ -142,7 +142,7 @@ pub(super) type Work<'a> = &'a mut dyn FnMut(&mut dyn Session) -> Result<(), Sto
 pub(super) enum Durability {
     /// Before the call returns, which takes a write to disk.
     Synced,
-    /// With the next synced change, or soon after. For changes that a trial makes at every step.
+    /// With the next synced change, or soon after. For changes of a running trial, whose end is synced.
     Deferred,
 }
 

@@ -16,7 +16,7 @@
 //!   writes change nothing.
 //! * A trial in a final state never changes. A trigger in the database enforces it.
 //! * A deleted study stays deleted for its workers, even if one of the same name is created.
-//! * A call that returned is stored, and on disk, except that a power failure may lose the last reports.
+//! * A call that returned is stored, and on disk, except that a power failure may lose the last claims and reports.
 //!   A call that failed has stored nothing or, if the answer was lost, everything; it can be repeated
 //!   without effect.
 //! * Only the clock of the database counts.

@@ -2,10 +2,10 @@
 
 use super::claim::{Claim, StudyLock, check_claim, claim_state, end_attempt};
 use super::database::{Durability, Session, cells};
-use super::study::json;
+use super::study::{StoredParameter, StudyId, json};
 use super::trial::{Change, ClaimState, TrialState};
 use super::{Storage, StorageError};
-use crate::space::Point;
+use crate::space::{Parameter, Point};
 
 /// Start of a trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl Storage {
     /// Publishes the point of a trial, which samplers see from now on.
     pub fn start(&mut self, claim: &Claim, start: &Start) -> Result<(), StorageError> {
         let point = json(self.name(), &start.point)?;
-        self.write(|session| {
+        self.write_with(Durability::Deferred, |session| {
             let lock = StudyLock::take(session, claim.study)?;
             check_claim(session, claim)?;
             let sql = "SELECT point FROM surefoot_trial WHERE study = ?1 AND number = ?2";
@@ -83,12 +83,21 @@ impl Storage {
         })
     }
 
-    /// Adds parameters to the point of a trial that chooses them while it runs.
-    pub fn extend_point(&mut self, claim: &Claim, point: &Point) -> Result<(), StorageError> {
-        let point = json(self.name(), point)?;
-        self.write(|session| {
+    /// Sets the point of a trial that chooses it while it runs, and adds a new parameter to the study.
+    pub fn extend_point(
+        &mut self,
+        claim: &Claim,
+        point: &Point,
+        parameter: Option<&Parameter>,
+    ) -> Result<(), StorageError> {
+        let storage = self.name().to_owned();
+        let point = json(&storage, point)?;
+        self.write_with(Durability::Deferred, |session| {
             let lock = StudyLock::take(session, claim.study)?;
             check_claim(session, claim)?;
+            if let Some(parameter) = parameter {
+                add_parameter(session, claim.study, parameter, lock.change)?;
+            }
             session.execute(
                 "UPDATE surefoot_trial SET point = ?3, heartbeat = {now}, changed = ?4 \
                  WHERE study = ?1 AND number = ?2",
@@ -196,6 +205,28 @@ impl Storage {
             lock.end(session, claim.study)
         })
     }
+}
+
+/// Adds a parameter to a study, unless it has one of this name.
+fn add_parameter(
+    session: &mut dyn Session,
+    study: StudyId,
+    parameter: &Parameter,
+    since: Change,
+) -> Result<(), StorageError> {
+    let sql = "SELECT space FROM surefoot_study WHERE id = ?1";
+    let row = session.first(sql, &cells![study.id])?;
+    let known: Option<Vec<StoredParameter>> =
+        session.reader("the study", row.unwrap_or_default()).json()?;
+    let mut known = known.unwrap_or_default();
+    if known.iter().any(|known| known.parameter.name == parameter.name) {
+        return Ok(());
+    }
+    known.push(StoredParameter { parameter: parameter.clone(), since });
+    let space = json(session.storage(), &known)?;
+    let sql = "UPDATE surefoot_study SET space = ?2 WHERE id = ?1";
+    session.execute(sql, &cells![study.id, space.as_str()])?;
+    Ok(())
 }
 
 /// Fails unless this is a later step, or the first step of an attempt.

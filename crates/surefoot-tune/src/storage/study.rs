@@ -6,6 +6,7 @@ use super::trial::{Change, Millis};
 use super::{Storage, StorageError};
 use crate::direction::Direction;
 use crate::space::{Parameter, Space};
+use serde::{Deserialize, Serialize};
 
 /// Identifies a study. A study that is deleted and created again has another id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +45,8 @@ pub struct StoredStudy {
     pub document: String,
     /// Parameters.
     pub space: Space,
+    /// For each parameter, the change that added it; 0 for those that the study was created with.
+    pub since: Vec<Change>,
     /// Direction of the objective value.
     pub direction: Direction,
     /// Seed of the sampler.
@@ -58,6 +61,35 @@ pub struct StoredStudy {
     pub trials: u64,
     /// Last change.
     pub change: Change,
+}
+
+/// A parameter as stored.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredParameter {
+    #[serde(flatten)]
+    pub(super) parameter: Parameter,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) since: Change,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(change: &Change) -> bool {
+    *change == 0
+}
+
+impl StoredStudy {
+    /// True if trials add parameters while they run.
+    pub fn grows(&self) -> bool {
+        self.since.iter().all(|since| *since > 0)
+    }
+
+    /// The parameters at a change, as of when the study was read.
+    fn space_at(&self, change: Change) -> Space {
+        let known = self.space.parameters().iter().zip(&self.since);
+        let known = known.filter(|(_, since)| **since <= change);
+        // Those that trials add have no conditions, so any part of them is a valid space.
+        Space::new(known.map(|(parameter, _)| parameter.clone()).collect()).unwrap_or_default()
+    }
 }
 
 const COLUMNS: &str = "id, name, fingerprint, document, space, direction, seed, program, vectors, \
@@ -126,6 +158,14 @@ impl Storage {
         })
     }
 
+    /// The parameters of a study at a change, those included that trials have added.
+    pub fn space_at(&mut self, study: &StoredStudy, change: Change) -> Result<Space, StorageError> {
+        if !study.grows() {
+            return Ok(study.space.clone());
+        }
+        Ok(self.study(&study.name)?.space_at(change))
+    }
+
     /// All studies, sorted by name.
     pub fn studies(&mut self) -> Result<Vec<StoredStudy>, StorageError> {
         self.read(|session| {
@@ -148,8 +188,10 @@ fn read(session: &dyn Session, row: Vec<Cell>) -> Result<StoredStudy, StorageErr
     let name = row.get()?;
     let fingerprint = row.get()?;
     let document = row.get()?;
-    let parameters: Option<Vec<Parameter>> = row.json()?;
-    let parameters = parameters.ok_or_else(|| row.damaged("missing space"))?;
+    let stored: Option<Vec<StoredParameter>> = row.json()?;
+    let stored = stored.ok_or_else(|| row.damaged("missing space"))?;
+    let since = stored.iter().map(|stored| stored.since).collect();
+    let parameters = stored.into_iter().map(|stored| stored.parameter).collect();
     let space = Space::new(parameters).map_err(|error| row.damaged(error))?;
     let direction: String = row.get()?;
     let direction = Direction::named(&direction)
@@ -165,6 +207,7 @@ fn read(session: &dyn Session, row: Vec<Cell>) -> Result<StoredStudy, StorageErr
         fingerprint,
         document,
         space,
+        since,
         direction,
         seed,
         program,
@@ -204,10 +247,12 @@ fn differences(there: &StoredStudy, here: &NewStudy) -> Vec<String> {
     if there.seed != here.seed {
         differences.push(format!("seed is {}, here {}", there.seed, here.seed));
     }
+    // Trials have added the parameters.
+    let there_space = if there.grows() { Space::default() } else { there.space.clone() };
     let find = |space: &Space, name: &str| -> Option<Parameter> {
         space.parameters().iter().find(|p| p.name == name).cloned()
     };
-    for parameter in there.space.parameters() {
+    for parameter in there_space.parameters() {
         match find(&here.space, &parameter.name) {
             None => differences.push(format!("parameter `{}` is missing here", parameter.name)),
             Some(other) if other != *parameter => {
@@ -217,11 +262,11 @@ fn differences(there: &StoredStudy, here: &NewStudy) -> Vec<String> {
         }
     }
     for parameter in here.space.parameters() {
-        if find(&there.space, &parameter.name).is_none() {
+        if find(&there_space, &parameter.name).is_none() {
             differences.push(format!("parameter `{}` is new", parameter.name));
         }
     }
-    if differences.is_empty() && there.space != here.space {
+    if differences.is_empty() && there_space != here.space {
         differences.push("the parameters have another order".to_owned());
     }
     let fingerprint = shown(&here.fingerprint);

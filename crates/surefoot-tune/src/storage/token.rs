@@ -10,14 +10,15 @@ pub(super) struct Token(String);
 
 impl Token {
     pub(super) fn new() -> Token {
-        static PROCESS: OnceLock<String> = OnceLock::new();
+        static START: OnceLock<String> = OnceLock::new();
         static CALLS: AtomicU64 = AtomicU64::new(0);
-        let process = PROCESS.get_or_init(|| {
+        let start = START.get_or_init(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            format!("{}:{}:{}", host(), std::process::id(), since.as_nanos())
+            format!("{}:{}", host(), since.as_nanos())
         });
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        Token(format!("{process}:{call}"))
+        // A forked process shares the start with its parent.
+        Token(format!("{start}:{}:{call}", std::process::id()))
     }
 
     pub(super) fn as_str(&self) -> &str {

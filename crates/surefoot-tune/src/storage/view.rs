@@ -149,6 +149,20 @@ impl View {
         }
     }
 
+    /// The trial with the best finite value among those that are complete, paused or pruned because they had converged.
+    pub fn best(&self) -> Option<&FrozenTrial> {
+        let counts = |trial: &&FrozenTrial| match &trial.state {
+            TrialState::Complete { .. } | TrialState::Paused => true,
+            TrialState::Pruned { reason, .. } => reason.counts,
+            _ => false,
+        };
+        let cost = |number: u64| self.value(number).map(|value| self.direction.cost(value));
+        let counting = self.trials.iter().filter(counts);
+        let reached = counting.filter_map(|trial| Some((cost(trial.number)?, trial)));
+        let finite = reached.filter(|(cost, _)| cost.is_finite());
+        finite.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, trial)| trial)
+    }
+
     /// Reports of a trial by step. A step reported by several attempts has the last report.
     pub fn reports(&self, number: u64) -> &[TrialReport] {
         let index = usize::try_from(number).unwrap_or(usize::MAX);

@@ -51,6 +51,7 @@ pub(crate) use settings::DEFAULTS;
 pub use settings::{ObjectiveKind, StudyConfig};
 
 use crate::space::{Point, Space};
+use crate::storage::NewStudy;
 use std::path::Path;
 use surefoot_plan::{Document, Plan, PlanError, Snippet};
 use template::Template;
@@ -79,6 +80,8 @@ pub enum Task {
     Plan(Template),
     /// Runs a shell command.
     Command(String),
+    /// Calls a function of the program that runs the search, by this name.
+    Function(String),
 }
 
 impl Study {
@@ -113,11 +116,23 @@ impl Study {
         template::without(self.text(), "tune", &search)
     }
 
+    /// Entry of the study in a storage.
+    pub fn entry(&self) -> NewStudy {
+        NewStudy {
+            name: self.name.clone(),
+            fingerprint: self.fingerprint(),
+            document: self.text().to_owned(),
+            space: self.space.clone(),
+            direction: self.settings.direction,
+            seed: self.settings.seed,
+        }
+    }
+
     /// The plan of a trial as TOML; `None` for commands.
     pub fn plan_text(&self, point: &Point) -> Option<String> {
         match &self.task {
             Task::Plan(template) => Some(template.fill(point)),
-            Task::Command(_) => None,
+            Task::Command(_) | Task::Function(_) => None,
         }
     }
 

@@ -15,10 +15,11 @@ use surefoot_plan::{Document, Loss, Plan, PlanError, nearest};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 
 /// Keys of `[tune]`.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "version",
     "name",
     "command",
+    "function",
     "resume",
     "keep_alive",
     "objective",
@@ -58,6 +59,10 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     reader.version(tune)?;
     reader.only("tune", tune, &KEYS)?;
     let command = reader.text("tune", tune, "command")?;
+    let function = reader.text("tune", tune, "function")?;
+    if command.is_some() && function.is_some() {
+        return Err(reader.fault("tune.function", "a study has a command or a function, not both"));
+    }
     let metric = reader.text("tune", tune, "objective")?;
     let metric = metric.filter(|objective| METRICS.contains(&objective.as_str()));
 
@@ -109,24 +114,27 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
             reader.possible(&spot.path.join("."), conditions, &space)?;
         }
     }
-    if space.parameters().is_empty() {
+    // A function may suggest its parameters while it runs.
+    if space.parameters().is_empty() && function.is_none() {
         let message = "there is nothing to search: no value of the study is a range";
         let help = "write `learning_rate = { log_uniform = [1e-4, 1.0] }`, or list `[parameters]`";
         return Err(document.error_at("", message, Some(help.to_owned())));
     }
-    let settings = reader.settings(tune, command.is_some())?;
-    let task = match command {
-        None => Task::Plan(Template::new(toml, spots)),
-        Some(command) => {
-            if let Some((key, _)) = toml.as_table().iter().next() {
-                let message = format!("a study with a command has no `{key}`");
-                let mut error = reader.fault(key, message);
-                error.help = meant(key);
-                return Err(error);
-            }
+    let is_program = command.is_some() || function.is_some();
+    let settings = reader.settings(tune, is_program)?;
+    if let (true, Some((key, _))) = (is_program, toml.as_table().iter().next()) {
+        let kind = if command.is_some() { "command" } else { "function" };
+        let mut error = reader.fault(key, format!("a study with a {kind} has no `{key}`"));
+        error.help = meant(key);
+        return Err(error);
+    }
+    let task = match (command, function) {
+        (Some(command), _) => {
             distinct_variables(&reader, &space)?;
             Task::Command(command)
         }
+        (None, Some(function)) => Task::Function(function),
+        (None, None) => Task::Plan(Template::new(toml, spots)),
     };
     let stem = Path::new(document.origin()).file_stem();
     let name = match reader.text("tune", tune, "name")? {
@@ -485,9 +493,13 @@ impl Reader<'_> {
         };
         if settings.scheduler.is_some() && !settings.resumes {
             let message =
-                "a scheduler pauses trials, and the command does not say that it can resume";
-            let help =
-                "write `resume = true` if the program continues from a checkpoint in SUREFOOT_DIR";
+                "a scheduler pauses trials, and the study does not say that they can resume";
+            let help = match has("function") {
+                true => "pass `resume=True` if the function continues from a checkpoint",
+                false => {
+                    "write `resume = true` if the program continues from a checkpoint in SUREFOOT_DIR"
+                }
+            };
             return Err(self.document.error_at("tune.scheduler", message, Some(help.to_owned())));
         }
         if settings.scheduler.is_some() && !has("pruner") {

@@ -320,3 +320,19 @@ fn a_command_requires_a_direction() {
     let text = error("[tune]\ncommand = 'x'\n[parameters]\nx = { int = [0, 1] }\n");
     assert!(text.contains("`direction` is missing"), "{text}");
 }
+
+#[test]
+fn a_function_may_have_no_parameters_yet() {
+    const FUNCTION: &str = "[tune]\nfunction = 'train.objective'\ndirection = 'minimize'\n";
+    let found = study(FUNCTION);
+    assert!(matches!(&found.task, Task::Function(name) if name == "train.objective"));
+    assert!(found.space.parameters().is_empty() && found.settings.scheduler.is_none());
+    let resumed = study(&format!("{FUNCTION}resume = true\n"));
+    assert_eq!(resumed.settings.scheduler.map(|it| it.name()), Some("freeze_thaw"));
+    let both = error(&format!("{FUNCTION}command = 'true'\n"));
+    assert!(both.contains("a study has a command or a function, not both"), "{both}");
+    let plan = error(&format!("{FUNCTION}[training]\nepochs = 3\n"));
+    assert!(plan.contains("a study with a function has no `training`"), "{plan}");
+    let scheduled = error(&format!("{FUNCTION}scheduler = 'asha'\n"));
+    assert!(scheduled.contains("pass `resume=True`"), "{scheduled}");
+}

@@ -20,7 +20,7 @@ use std::time::Duration;
 use surefoot_plan::Document;
 use surefoot_train::{Compute, Device, on_device, plan_folder};
 use surefoot_tune::Study;
-use surefoot_tune::storage::{NewStudy, Storage, StorageError, View};
+use surefoot_tune::storage::{Storage, StorageError, View};
 use surefoot_tune::study::{Task, parse_duration};
 
 /// Value of `--store` for a URL on standard input.
@@ -183,28 +183,20 @@ impl Project {
             Err(StorageError::Missing { storage }) => return Ok((storage, None)),
             store => store?,
         };
-        let mut view = store.find(&self.entry())?.as_ref().map(View::new);
+        let mut view = store.find(&self.study.entry())?.as_ref().map(View::new);
         if let Some(view) = &mut view {
             store.refresh(view)?;
         }
         Ok((store.name().to_owned(), view))
     }
-
-    /// Entry of the study in the store.
-    fn entry(&self) -> NewStudy {
-        NewStudy {
-            name: self.study.name.clone(),
-            fingerprint: self.study.fingerprint(),
-            document: self.study.text().to_owned(),
-            space: self.study.space.clone(),
-            direction: self.study.settings.direction,
-            seed: self.study.settings.seed,
-        }
-    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let project = Project::read(arguments)?;
+    if let Task::Function(name) = &project.study.task {
+        let message = format!("the study calls the Python function `{name}`");
+        return Err(Failure::input(message).help("run the program that calls `surefoot.tune`"));
+    }
     if let Some(name) = &arguments.worker {
         return worker::run(&project, arguments, name);
     }

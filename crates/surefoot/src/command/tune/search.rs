@@ -24,7 +24,7 @@ pub(super) fn run(
     std::fs::create_dir_all(&project.dir)
         .map_err(|error| Failure::not_created(&project.dir, &error))?;
     let mut store = Storage::open(&project.store)?;
-    let study = store.join(&project.entry())?;
+    let study = store.join(&project.study.entry())?;
     let mut view = View::new(&study);
     store.refresh_reports(&mut view)?;
     let screen = Screen::new(console);

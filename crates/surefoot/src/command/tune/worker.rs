@@ -23,7 +23,7 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
     let parent = arguments.parent.and_then(rustix::process::Pid::from_raw);
     let stop_requested = || interrupt.asked() || rustix::process::getppid() != parent;
     let mut storage = Storage::open_existing(&project.store)?;
-    let study = storage.join(&project.entry())?;
+    let study = storage.join(&project.study.entry())?;
     if let Some(warning) = mixed(project, &study) {
         to_stderr(&format!("{} {warning}", Role::Warning.paint("warning:")));
     }
@@ -50,6 +50,8 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
             };
             worker.run(&mut storage, &study, &mut objective)
         }
+        // Refused by the process that starts workers.
+        Task::Function(_) => return Ok(Exit::No),
         Task::Plan(_) => {
             let mut objective = PlanObjective {
                 study: &project.study,

@@ -17,6 +17,9 @@ from surefoot.fit import Result, fit, repair
 from surefoot.load import load
 from surefoot.run import deterministic
 from surefoot.session import Session
+from surefoot.study import Study, StudyTrial, load_study
+from surefoot.trial import Trial, TrialStopped
+from surefoot.tune import tune
 from surefoot.watch import watch
 
 __all__ = [
@@ -24,17 +27,23 @@ __all__ = [
     "Finding",
     "Result",
     "Session",
+    "Study",
+    "StudyTrial",
     "TrainingProblem",
+    "Trial",
+    "TrialStopped",
     "__version__",
     "board",
     "deterministic",
     "fit",
     "load",
+    "load_study",
     "repair",
+    "tune",
     "watch",
 ]
 
-_HOSTS = ("keras", "lightning", "torch", "transformers")
+_HOSTS = ("keras", "lightning", "optuna", "torch", "transformers")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -17,7 +17,10 @@ import functools
 import json
 import platform
 import sys
+import threading
+import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -25,12 +28,25 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from surefoot import _core, loggers
 from surefoot.board import inline
 from surefoot.finding import Finding, TrainingProblem, from_json
+from surefoot.trial import TrialStopped, current
 
 OnFinding = str | Callable[[Finding], object]
 """``"warn"`` prints findings, ``"raise"`` raises :class:`TrainingProblem`, ``"ignore"`` only collects them.
 
 A function is called with each finding.
 """
+
+indicators: list[str | None] = []
+"""Pruners of ``surefoot.optuna.DiagnosisPruner``, if there is one: its indicators follow all sessions."""
+
+_local = threading.local()
+
+
+def latest() -> Session | None:
+    """The latest session of this thread, if it is still in use."""
+    found = getattr(_local, "session", None)
+    return found() if found is not None else None
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -154,6 +170,11 @@ class Session:
         refine: Callable[[Finding], Finding] | None = None,
     ) -> None:
         check_options(on_finding, thresholds)
+        trial = current()
+        if trial is not None:
+            # The reasons of pruned trials are in the store.
+            runs = trial.dir if runs is not None else None
+            on_finding = "ignore" if on_finding == "warn" else on_finding
         script = Path("notebook" if "ipykernel" in sys.modules else sys.argv[0] or "notebook")
         program = {
             "script": str(script),
@@ -171,6 +192,15 @@ class Session:
             device=device,
             observe_every=every,
         )
+        if trial is not None:
+            self.core.set_trial(trial.core)
+        elif indicators:
+            self.core.start_indicators(indicators[-1])
+        self.indicator_findings: list[str] = []
+        """Findings of the indicators for an Optuna trial, as JSON."""
+        self.begun = time.time()
+        _local.session = weakref.ref(self)
+        self._trial = trial
         self.findings: list[Finding] = []
         self.summary: dict[str, Any] | None = None
         self._framework = framework
@@ -237,6 +267,8 @@ class Session:
         """Ends the run and returns its summary, with the fields of ``summary.json``."""
         if self.summary is None:
             self.summary = json.loads(self.core.finish(completed, weights or []))
+            # It is too late to stop it.
+            self._trial = None
             self.report_new()
         return self.summary
 
@@ -271,10 +303,14 @@ class Session:
                     raise
             elif self._on_finding == "warn":
                 loggers.show(finding)
-            elif self._on_finding == "raise" and finding.severity == "problem":
-                # Of several problems at one step, NaN is the cause.
-                if problem is None or finding.problem == "non_finite_loss":
-                    problem = finding
+            is_fatal = self._on_finding == "raise"
+            if self._trial is not None and self._trial.diagnoses:
+                is_fatal = is_fatal or finding.confidence == "certain"
+            # Of several problems at one step, NaN is the cause.
+            if is_fatal and finding.severity == "problem" and (problem is None or finding.problem == "non_finite_loss"):
+                problem = finding
+        if problem is not None and self._trial is not None:
+            raise TrialStopped(str(problem), problem)
         if problem is not None:
             raise TrainingProblem(problem)
 

@@ -4,11 +4,13 @@
 //! the types; the package around it is the interface for users.
 
 mod guard;
+mod optuna;
 mod quick;
 mod repair;
 mod run;
 mod script;
 mod tensor;
+mod tune;
 
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -18,11 +20,15 @@ use std::path::PathBuf;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::optuna::{check_sampler, prune, suggest};
+    #[pymodule_export]
     use super::repair::{has_ended_well, remedies, repair};
     #[pymodule_export]
     use super::run::{Run, check_thresholds};
     #[pymodule_export]
     use super::script::{InterruptedRun, Recorder, digests, key, newest_checkpoint};
+    #[pymodule_export]
+    use super::tune::{TuneStudy, TuneTrial, TuneWorker};
     #[pymodule_export]
     use super::{command, pytorch_source, report, title};
 

@@ -1,9 +1,11 @@
 //! A watched run: the class `surefoot._core.Run` of the Python package.
 
 use crate::guard::{catch, error};
+use crate::optuna::pruning;
 use crate::quick::{Quick, StepReport, Taken};
 use crate::script::{TensorAt, array};
 use crate::tensor::{Format, Tensor};
+use crate::tune::TuneTrial;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -19,6 +21,8 @@ use surefoot_record::{
 };
 use surefoot_repair::Standing;
 use surefoot_stats::{Moments, merge_tree};
+use surefoot_tune::diagnosis::BackgroundDiagnosis;
+use surefoot_tune::function::TrialObserver;
 
 /// Raises a `ValueError` if `thresholds` has an unknown key, a value that does not fit, or an unknown
 /// problem to switch off.
@@ -74,6 +78,10 @@ pub(crate) struct Run {
     is_held: bool,
     /// Summary of a training that has ended and whose record is open.
     ended: Option<RunSummary>,
+    /// Indicators of the trial that the training belongs to.
+    trial: Option<TrialObserver>,
+    /// Indicators for a trial of another program.
+    indicators: Mutex<Option<BackgroundDiagnosis>>,
 }
 
 /// Result of a repair: the fields of the summary that it decides.
@@ -147,10 +155,37 @@ impl Run {
                 quick: None,
                 is_held: false,
                 ended: None,
+                trial: None,
+                indicators: Mutex::new(None),
                 run: Mutex::new(WatchedRun::new(Diagnosis::new(facts, limits), recorder)),
                 layer_count,
             })
         })
+    }
+
+    /// Passes all steps to the indicators of a trial too.
+    fn set_trial(&mut self, trial: &TuneTrial) {
+        let observer = trial.observer(self.run().diagnosis().facts());
+        self.trial = Some(observer);
+    }
+
+    /// Passes all steps to the indicators among `pruners` (JSON) too.
+    fn start_indicators(&mut self, pruners: Option<&str>) -> PyResult<()> {
+        let detectors = pruning(pruners, 0)?.detectors();
+        let facts = self.run().diagnosis().facts().clone();
+        let diagnosis = Diagnosis::with(facts, Thresholds::default(), detectors);
+        *self.indicators() = Some(BackgroundDiagnosis::new(diagnosis)?);
+        Ok(())
+    }
+
+    /// Passes the cost after an epoch to the indicators. Returns their findings since the last call, as JSON.
+    fn ask_indicators(&mut self, cost: f64, epoch: u64) -> PyResult<Vec<String>> {
+        let step = self.steps;
+        let Some(indicators) = self.indicators() else { return Ok(Vec::new()) };
+        let split = Split::Validation;
+        indicators.evaluate(&Evaluation { epoch, step, split, loss: cost, metric: None });
+        let to_json = |finding| serde_json::to_string(&finding).map_err(error);
+        indicators.findings().into_iter().map(to_json).collect()
     }
 
     /// The run directory; `None` if the run is not recorded.
@@ -550,6 +585,10 @@ impl Run {
         self.run.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn indicators(&mut self) -> &mut Option<BackgroundDiagnosis> {
+        self.indicators.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn epoch_of(&self, step: u64) -> u64 {
         step.saturating_sub(1).checked_div(self.steps_per_epoch).unwrap_or(0) + 1
     }
@@ -568,6 +607,13 @@ impl Run {
         (seen.metric, seen.learning_rate) = (report.metric, report.learning_rate);
         let run = self.run.get_mut().unwrap_or_else(PoisonError::into_inner);
         let found = run.observe(&self.seen);
+        if let Some(trial) = &self.trial {
+            trial.observe(&self.seen);
+        }
+        let indicators = self.indicators.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(indicators) = indicators {
+            indicators.observe(&self.seen);
+        }
         self.seen.layers.clear();
         (self.seen.input, self.seen.gradient_norm) = (None, None);
         found.map(|_| ()).map_err(error)

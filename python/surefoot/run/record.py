@@ -244,18 +244,14 @@ class Recording:
             create(made, *args, **kwargs)
 
         optimizer.__init__ = created
-        tensor_backward, backward = torch.Tensor.backward, torch.autograd.backward
-
-        def noted_tensor(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            self.note_loss(tensor)
-            return tensor_backward(tensor, *args, **kwargs)
+        # `Tensor.backward` calls it too.
+        backward = torch.autograd.backward
 
         def noted(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(tensors, torch.Tensor):
                 self.note_loss(tensors)
             return backward(tensors, *args, **kwargs)
 
-        torch.Tensor.backward = noted_tensor
         torch.autograd.backward = noted
 
     def note_loss(self, loss: Any) -> None:
@@ -263,9 +259,8 @@ class Recording:
         self.has_gradients = True
         if not self.has_optimizer:
             self._parameters = [weakref.ref(parameter) for parameter in leaves_below(loss)]
-        if not self.losses or self.losses[-1] is not loss:
-            self.losses.append(loss.detach())
-            del self.losses[:-16]
+        self.losses.append(loss.detach())
+        del self.losses[:-16]
 
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self._finish(lambda: self._write(optimizer), optimizer)

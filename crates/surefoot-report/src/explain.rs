@@ -111,6 +111,12 @@ static EXPLANATIONS: &[(Problem, &str, &str)] = &[
          nothing.",
     ),
     (
+        Problem::MISMATCHED_SHAPES,
+        "the loss compared outputs with the targets of other samples",
+        "Outputs and targets have different shapes, and broadcasting pairs each output with every target. \
+         The best answer to that is the mean of all targets.",
+    ),
+    (
         Problem::UPDATE_RATIO,
         "the weight updates were too large or too small",
         "A good step changes weights by about 0.1% of their magnitude. Larger updates make \

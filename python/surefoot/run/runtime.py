@@ -136,6 +136,8 @@ class Runtime:
     def follow(self, loops: Loops) -> None:
         """Counts the training loops of libraries too."""
         self.fit.loops = self.trainer_fit.loops = loops
+        self.tensorflow.is_resuming = lambda: loops.resume is not None
+        self.tensorflow.is_trial = lambda: self.recording.is_muted
 
 
 _current: Runtime | None = None

@@ -59,6 +59,10 @@ class TensorFlow:
         self._passes: dict[int, int] = {}
         """Passes over each shuffled data set that were begun in this process."""
         self._iterate: Callable[[Any], Any]
+        self.is_resuming: Callable[[], bool] = lambda: False
+        """Returns true until the loop of the checkpoint to resume from has been reached."""
+        self.is_trial: Callable[[], bool] = lambda: False
+        """Returns true during an iteration after which the state is restored again."""
 
     def install(self) -> None:
         """Changes TensorFlow; called once it has been imported."""
@@ -166,11 +170,23 @@ class TensorFlow:
         following = owned.__next__
 
         def counted(iterator: Any) -> Any:
-            item = following(iterator)
+            ahead = getattr(iterator, "_surefoot_ahead", None)
+            item = ahead.pop() if ahead else following(iterator)
             iterator._surefoot_position = getattr(iterator, "_surefoot_position", 0) + 1
+            if self.is_trial():
+                iterator._surefoot_taken = [*getattr(iterator, "_surefoot_taken", ()), item]
             return item
 
-        owned.__next__ = counted
+        restore = owned._restore_from_tensors
+
+        def restored(iterator: Any, tensors: Any) -> Any:
+            # The position in a checkpoint of the script is replaced by that of the run, which is counted from the start.
+            if self.is_resuming():
+                return []
+            iterator._surefoot_is_restored = True
+            return restore(iterator, tensors)
+
+        owned.__next__, owned._restore_from_tensors = counted, restored
         for name in ("map", "flat_map", "interleave", "filter"):
             setattr(dataset, name, self._with_seeds(getattr(dataset, name), name == "filter"))
 

@@ -55,6 +55,9 @@ def content_of(saver: Saver, value: Any, path: str) -> Any:
     if held is not None:
         return _tracked(saver, value, held, path)
     if type(value).__name__ == "OwnedIterator":
+        if getattr(value, "_surefoot_is_restored", False):
+            saver.unsaved[path] = "iterator that the script has restored"
+            return None
         return {"t": "position", "v": getattr(value, "_surefoot_position", 0)}
     callbacks = _kinds("keras", "callbacks.Callback") + _kinds("tf_keras", "callbacks.Callback")
     if isinstance(value, callbacks + _kinds("tensorflow", "train.CheckpointManager")):
@@ -184,7 +187,10 @@ def restore_tracked(restorer: Restorer, node: Any, live: Any) -> Any:
 
 
 def restore_position(restorer: Restorer, node: Any, live: Any) -> Any:
-    """Takes elements from an iterator of ``tf.data`` until it is where it was."""
+    """Takes elements from an iterator of ``tf.data`` until it is where it was; returns those that a trial has taken."""
+    while getattr(live, "_surefoot_position", 0) > node["v"] and getattr(live, "_surefoot_taken", None):
+        live._surefoot_ahead = [*getattr(live, "_surefoot_ahead", ()), live._surefoot_taken.pop()]
+        live._surefoot_position -= 1
     while getattr(live, "_surefoot_position", 0) < node["v"]:
         next(live)
     return live

@@ -43,7 +43,7 @@ __all__ = [
     "watch",
 ]
 
-_HOSTS = ("keras", "lightning", "optuna", "torch", "transformers")
+_HOSTS = ("keras", "lightning", "optuna", "ray", "torch", "transformers")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -10,12 +10,15 @@ import time as clock
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surefoot import _core
 from surefoot.study import Study, StudyTrial
 from surefoot.trial import Trial
 from surefoot.workers import Job, Pool, run_here
+
+if TYPE_CHECKING:
+    from surefoot.ray import RayPool
 
 Objective = Callable[[Trial], Any]
 Callback = Callable[[Study, StudyTrial], object]
@@ -48,6 +51,9 @@ def tune(
     callbacks: Iterable[Callback] = (),
     stop: Callable[[], bool] | None = None,
     start_method: str | None = None,
+    on: str | None = None,
+    num_cpus: float = 1,
+    num_gpus: float = 0,
     **options: Any,
 ) -> Study:
     """Searches for the parameters with which ``objective`` returns the best value.
@@ -80,6 +86,9 @@ def tune(
         stop: Function that ends the search when it returns true.
         start_method: How worker processes start: ``"fork"`` or ``"spawn"``. By default they are forked, unless a GPU, JAX
             or TensorFlow is in use. Spawned workers import the objective, so it must be a function of a module.
+        on: ``"ray"`` or ``"ray://HOST"`` runs the workers as tasks of a Ray cluster.
+        num_cpus: Cores of a Ray task.
+        num_gpus: GPUs of a Ray task.
         options: Other keys of a study file: ``protect``, ``attempts``, ``patience``, ``rules``.
 
     Example:
@@ -93,6 +102,8 @@ def tune(
     """
     if not callable(objective):
         raise TypeError(f"objective must be a function of a trial, not {type(objective).__name__}")
+    if on is not None and on != "ray" and not on.startswith("ray://"):
+        raise ValueError(f"on must be 'ray' or 'ray://HOST', not {on!r}")
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")
     function = getattr(objective, "__qualname__", type(objective).__qualname__)
@@ -125,11 +136,18 @@ def tune(
             study.enqueue(params)
     job = Job(objective, document, url, directory, resumes=resume)
     watch = _Watch(study, list(callbacks), stop)
-    if workers == 1:
+    deadline = None if study.core.time is None else clock.monotonic() + study.core.time
+    if on is None and workers == 1:
         run_here(job, watch)
     else:
-        limit = study.core.time
-        pool = Pool(job, study, workers, start_method, None if limit is None else clock.monotonic() + limit)
+        pool: Pool | RayPool
+        if on is None:
+            pool = Pool(job, study, workers, start_method, deadline)
+        else:
+            from surefoot.ray import RayPool
+
+            resources = {"num_cpus": num_cpus, "num_gpus": num_gpus}
+            pool = RayPool(job, study, workers, on, resources, deadline)
         try:
             while pool.poll():
                 if watch():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -46,7 +47,8 @@ class Job:
 
 def run_here(job: Job, watch: Callable[[], bool]) -> None:
     """Runs trials in this process until there are no more, or ``watch`` returns true."""
-    worker = job.worker(_name())
+    worker = job.worker(unique_name())
+    core = None
     try:
         with _interrupts(worker, job.resumes) as interrupted:
             while (core := worker.next_trial()) is not None:
@@ -55,10 +57,17 @@ def run_here(job: Job, watch: Callable[[], bool]) -> None:
                     break
         worker.close()
     except BaseException:
-        worker.close()
+        _leave(worker, core)
         raise
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _leave(worker: _core.TuneWorker, core: _core.TuneTrial | None) -> None:
+    """Ends a worker after an exception, which may have come just before the trial began."""
+    if core is not None:
+        core.release()
+    worker.close()
 
 
 def run_trial(job: Job, worker: _core.TuneWorker, core: _core.TuneTrial) -> None:
@@ -131,7 +140,7 @@ class Pool:
 
     def _start(self) -> None:
         self._started += 1
-        name = f"{_name()}-{self._started}"
+        name = f"{unique_name()}-{self._started}"
         receiver, sender = self._context.Pipe(duplex=False)
         left = None if self._deadline is None else max(0.001, self._deadline - time.monotonic())
         process = self._context.Process(
@@ -140,7 +149,13 @@ class Pool:
             name=f"surefoot-worker-{self._started}",
         )
         self._study.core.disconnect()
-        process.start()
+        try:
+            process.start()
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            raise TypeError(
+                f"a spawned worker imports the objective, so it must be a function of a module ({error}); "
+                "define it there, or pass start_method=\"fork\""
+            ) from None
         sender.close()
         self._workers[name] = (process, receiver)
 
@@ -204,6 +219,7 @@ def _work(job: Job, name: str, left: float | None, threads: int, parent: int, er
     """A worker process: runs trials until there are no more."""
     is_stopping = is_busy = False
     worker: _core.TuneWorker | None = None
+    core: _core.TuneTrial | None = None
 
     def finish(number: int, frame: Any) -> None:
         nonlocal is_stopping
@@ -230,7 +246,7 @@ def _work(job: Job, name: str, left: float | None, threads: int, parent: int, er
         worker.close()
     except KeyboardInterrupt:
         if worker is not None:
-            worker.close()
+            _leave(worker, core)
     except Exception as error:  # noqa: BLE001 - raised by the process that started the search
         errors.send(str(error))
 
@@ -257,6 +273,6 @@ def _start_method() -> str:
     return "fork"
 
 
-def _name() -> str:
+def unique_name() -> str:
     """A name that no other process has: machines may share a host name and containers a process id."""
     return f"{socket.gethostname()}-{os.getpid()}-{time.time_ns():x}"

@@ -12,7 +12,7 @@ import pytest
 
 import surefoot
 
-HOSTS = {f"surefoot.{it}": it for it in ("keras", "lightning", "optuna", "transformers")}
+HOSTS = {f"surefoot.{it}": it for it in ("keras", "lightning", "optuna", "ray", "transformers")}
 NEEDS_TORCH = tuple(
     f"surefoot.{it}" for it in ("contest", "fit", "lightning", "load", "torch", "transformers", "watch")
 )

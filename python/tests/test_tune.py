@@ -35,6 +35,18 @@ def resumable(trial: Trial) -> None:
             return
 
 
+def pid(trial: Trial) -> float:
+    time.sleep(0.05)
+    (trial.dir / "pid").write_text(str(os.getpid()))
+    return trial.suggest_float("x", 0, 1)
+
+
+def killed(trial: Trial) -> float:
+    if trial.number in (1, 4) and trial.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return trial.suggest_float("x", 0, 1)
+
+
 def states(study: Study) -> dict[str, int]:
     found = [it.state for it in study.trials]
     return {state: found.count(state) for state in set(found)}
@@ -212,12 +224,7 @@ def test_a_study_has_a_report_and_exports(tmp_path: Path) -> None:
 
 
 def test_workers_are_processes_that_stay_alive(tmp_path: Path) -> None:
-    def objective(trial: Trial) -> float:
-        time.sleep(0.05)
-        (trial.dir / "pid").write_text(str(os.getpid()))
-        return trial.suggest_float("x", 0, 1)
-
-    study = surefoot.tune(objective, trials=12, workers=2, runs=tmp_path)
+    study = surefoot.tune(pid, trials=12, workers=2, runs=tmp_path)
     assert states(study) == {"complete": 12}
     processes = {(it.dir / "pid").read_text() for it in study.trials if it.dir is not None}
     assert len(processes) == 2 and str(os.getpid()) not in processes
@@ -226,15 +233,12 @@ def test_workers_are_processes_that_stay_alive(tmp_path: Path) -> None:
 def test_workers_can_be_spawned(tmp_path: Path) -> None:
     study = surefoot.tune(quadratic, trials=4, workers=2, runs=tmp_path, start_method="spawn")
     assert states(study) == {"complete": 4}
+    with pytest.raises(TypeError, match="must be a function of a module"):
+        surefoot.tune(lambda trial: 1.0, name="it", workers=2, runs=tmp_path, start_method="spawn")
 
 
 def test_a_killed_worker_is_replaced_and_its_trial_continues(tmp_path: Path) -> None:
-    def objective(trial: Trial) -> float:
-        if trial.number in (1, 4) and trial.attempt == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return trial.suggest_float("x", 0, 1)
-
-    study = surefoot.tune(objective, trials=8, workers=2, runs=tmp_path)
+    study = surefoot.tune(killed, trials=8, workers=2, runs=tmp_path)
     assert states(study) == {"complete": 8}
 
 

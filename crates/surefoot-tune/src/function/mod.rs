@@ -19,6 +19,7 @@ use crate::trial::Trial;
 use gate::Gate;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use surefoot_diagnose::{Diagnosis, Facts, Observation};
 
@@ -50,6 +51,7 @@ pub struct FunctionTrial {
     pub point: Point,
     requests: Sender<Request>,
     gate: Arc<Gate>,
+    is_over: AtomicBool,
 }
 
 /// Error of a call of a [`FunctionTrial`].
@@ -123,8 +125,11 @@ impl FunctionTrial {
         TrialObserver { facts: facts.clone(), requests: self.requests.clone() }
     }
 
-    /// Ends the trial. Returns when that is stored.
+    /// Ends the trial, unless it has ended. Returns when that is stored.
     pub fn end(&self, end: FunctionEnd) {
+        if self.is_over.swap(true, Ordering::Relaxed) {
+            return;
+        }
         self.gate.end(|| {
             // A worker that has lost the trial does not need it.
             let _ = self.requests.send(Request::End(end));
@@ -177,6 +182,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Objective for FunctionObjective<F> {
             point: trial.point().clone(),
             requests,
             gate: Arc::clone(&self.gate),
+            is_over: AtomicBool::new(false),
         });
         let state = match sent {
             Ok(()) => self.serve(&received, Reports::new(trial, &dir, self.direction), trial),

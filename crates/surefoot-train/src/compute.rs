@@ -1,7 +1,9 @@
 //! Operations that layers need from a device.
 
 use crate::kernel::conv::Window;
+use crate::layer::norm;
 use crate::tensor::Tensor;
+use std::ops::Range;
 use surefoot_plan::Activation;
 
 /// Gradients of a product with a kernel: of a matrix or of a convolution.
@@ -63,6 +65,19 @@ pub trait Compute: Sized + Send + Sync + 'static {
     /// A tensor of `values`, row-major.
     fn upload(values: Vec<f32>, shape: &[usize], device: &Self::Device) -> Tensor<Self>;
 
+    /// Calls `body` with tensors of parts of `values`, each a range with its shape.
+    fn lend<R>(
+        values: &mut Vec<f32>,
+        parts: &[(Range<usize>, &[usize])],
+        device: &Self::Device,
+        body: impl FnOnce(&[Tensor<Self>]) -> R,
+    ) -> R {
+        let part = |(range, shape): &(Range<usize>, &[usize])| {
+            Self::upload(values[range.clone()].to_vec(), shape, device)
+        };
+        body(&parts.iter().map(part).collect::<Vec<_>>())
+    }
+
     /// Calls `read` with the values of `tensor`, row-major.
     ///
     /// # Panics
@@ -103,8 +118,59 @@ pub trait Compute: Sized + Send + Sync + 'static {
     /// Products of the matrices in the last two dimensions.
     fn matmul(x: &Tensor<Self>, y: &Tensor<Self>) -> Tensor<Self>;
 
+    /// Sums over all dimensions but the channels of `x`, times the `scale` of each channel and times
+    /// `factor` where given: `[batch, channels, height, width]` or `[..., channels]` to `[channels]`.
+    fn channel_sums(
+        x: &Tensor<Self>,
+        scale: Option<&Tensor<Self>>,
+        factor: Option<&Tensor<Self>>,
+    ) -> Tensor<Self> {
+        norm::channel_sums(x, scale, factor)
+    }
+
+    /// `(x - mean) * inverse` for each channel, and that times `gamma` plus `beta`.
+    fn normalize_channels(
+        x: Tensor<Self>,
+        statistics: [&Tensor<Self>; 2],
+        gamma: Option<&Tensor<Self>>,
+        beta: Option<&Tensor<Self>>,
+    ) -> (Tensor<Self>, Tensor<Self>) {
+        norm::normalize_channels(x, statistics, gamma, beta)
+    }
+
+    /// The gradient of [`Compute::normalize_channels`], given the means of the gradient times `gamma` and
+    /// of that times `normalized`, and `inverse`.
+    fn normalize_channels_backward(
+        gradient: Tensor<Self>,
+        normalized: &Tensor<Self>,
+        gamma: Option<&Tensor<Self>>,
+        statistics: [&Tensor<Self>; 3],
+    ) -> Tensor<Self> {
+        norm::normalize_channels_backward(gradient, normalized, gamma, statistics)
+    }
+
+    /// The last dimension centred and scaled, and `1 / std`.
+    fn normalize_last(x: Tensor<Self>, epsilon: f32) -> (Tensor<Self>, Tensor<Self>) {
+        norm::normalize_last(x, epsilon)
+    }
+
+    /// The gradient of [`Compute::normalize_last`].
+    fn normalize_last_backward(
+        gradient: Tensor<Self>,
+        normalized: &Tensor<Self>,
+        inverse: &Tensor<Self>,
+    ) -> Tensor<Self> {
+        norm::normalize_last_backward(gradient, normalized, inverse)
+    }
+
+    /// Mean of each channel of `[batch, channels, height, width]` or `[..., channels]`, and the sum of
+    /// squared deviations from it.
+    fn channel_moments(x: &Tensor<Self>, channels: usize) -> Vec<[f64; 2]> {
+        norm::channel_moments(x, channels)
+    }
+
     /// `activation(x)`
-    fn activate(activation: Activation, x: &Tensor<Self>) -> Tensor<Self>;
+    fn activate(activation: Activation, x: Tensor<Self>) -> Tensor<Self>;
 
     /// The gradient before an activation, given that after it. `x` is absent where the output
     /// suffices ([`crate::kernel::activation::gradient_from_output`]).

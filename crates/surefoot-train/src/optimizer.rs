@@ -3,6 +3,7 @@
 //! Rules and constants are Keras 3's (`keras/src/optimizers`), which a plan names. A single pass
 //! over flat memory spares a small network an operation for every tensor.
 
+use crate::kernel::parallel::{self, Shared};
 use crate::kernel::vectorized;
 use surefoot_plan::{Algorithm, Optimizer};
 
@@ -51,76 +52,27 @@ impl Updater {
 
     /// Moves `weights` along `gradients` with learning rate `rate`; `step` counts from 1.
     pub(crate) fn update(&mut self, weights: &mut [f32], gradients: &[f32], rate: f64, step: u64) {
-        if self.rule.weight_decay > 0.0 {
-            let keep = 1.0 - (rate * self.rule.weight_decay) as f32;
-            weights.iter_mut().for_each(|w| *w *= keep);
+        if let Algorithm::Nadam { beta_1, .. } = self.rule.algorithm {
+            self.momentum_product *= nadam_momentum(beta_1, step as f64);
         }
-        let lr = rate as f32;
-        let t = step as f64;
-        let slots = &mut self.slots[..];
-        match self.rule.algorithm {
-            Algorithm::Sgd { momentum, nesterov } => {
-                let m = momentum as f32;
-                match slots {
-                    [velocity] => each3(weights, gradients, velocity, |w, g, v| {
-                        *v = m * *v - lr * g;
-                        *w += if nesterov { m * *v - lr * g } else { *v };
-                    }),
-                    _ => vectorized(
-                        #[inline(always)]
-                        || weights.iter_mut().zip(gradients).for_each(|(w, g)| *w -= lr * g),
-                    ),
-                }
-            }
-            Algorithm::Rmsprop { rho, momentum, epsilon, centered } => {
-                rmsprop(weights, gradients, slots, lr, [rho, momentum, epsilon], centered)
-            }
-            Algorithm::Adagrad { epsilon, .. } => {
-                let e = epsilon as f32;
-                if let [sum] = slots {
-                    each3(weights, gradients, sum, |w, g, s| {
-                        *s += g * g;
-                        *w -= lr * g / (*s + e).sqrt();
-                    });
-                }
-            }
-            Algorithm::Adadelta { rho, epsilon } => {
-                let (rho, e) = (rho as f32, epsilon as f32);
-                if let [square, delta] = slots {
-                    each4(weights, gradients, square, delta, |w, g, s, d| {
-                        *s = rho * *s + (1.0 - rho) * g * g;
-                        let move_by = -((*d + e).sqrt() / (*s + e).sqrt()) * g;
-                        *d = rho * *d + (1.0 - rho) * move_by * move_by;
-                        *w += lr * move_by;
-                    });
-                }
-            }
-            Algorithm::Adam { beta_1, beta_2, epsilon, .. }
-            | Algorithm::Adamw { beta_1, beta_2, epsilon, .. } => {
-                let alpha =
-                    rate * (1.0 - libm::pow(beta_2, t)).sqrt() / (1.0 - libm::pow(beta_1, t));
-                adam(weights, gradients, slots, alpha as f32, [beta_1, beta_2, epsilon]);
-            }
-            Algorithm::Nadam { beta_1, beta_2, epsilon } => {
-                // Dozat's momentum schedule, with Keras's decay of 0.96.
-                let coefficient = |t: f64| beta_1 * (1.0 - 0.5 * libm::pow(0.96, t));
-                let (now, next) = (coefficient(t), coefficient(t + 1.0));
-                let product = self.momentum_product * now;
-                self.momentum_product = product;
-                let from_moment = (next / (1.0 - product * next)) as f32;
-                let from_gradient = ((1.0 - now) / (1.0 - product)) as f32;
-                let correct = (1.0 / (1.0 - libm::pow(beta_2, t))) as f32;
-                let [b1, b2, e] = [beta_1, beta_2, epsilon].map(|v| v as f32);
-                if let [first, second] = slots {
-                    each4(weights, gradients, first, second, |w, g, m, v| {
-                        *m += (g - *m) * (1.0 - b1);
-                        *v += (g * g - *v) * (1.0 - b2);
-                        let moment = from_moment * *m + from_gradient * g;
-                        *w -= lr * moment / ((*v * correct).sqrt() + e);
-                    });
-                }
-            }
-        }
+        let (rule, product) = (self.rule, self.momentum_product);
+        let (len, size) = (weights.len(), parallel::part(weights.len(), 1));
+        let weights = Shared::new(weights);
+        let slots: Vec<Shared<'_, f32>> =
+            self.slots.iter_mut().map(|slot| Shared::new(slot)).collect();
+        parallel::each(len.div_ceil(size), |index| {
+            let start = index * size;
+            let count = size.min(len - start);
+            // SAFETY: parts do not overlap, and each index is used once.
+            let weights = unsafe { weights.slice(start, count) };
+            let gradients = &gradients[start..][..count];
+            let slots = slots.iter().map(|slot| {
+                // SAFETY: as above.
+                unsafe { slot.slice(start, count) }
+            });
+            let mut slots: Vec<&mut [f32]> = slots.collect();
+            apply(rule, product, weights, gradients, &mut slots, rate, step);
+        });
     }
 
     /// Clips `gradients` as the rule says; `arrays` are the stretches of each array.
@@ -144,6 +96,87 @@ impl Updater {
     }
 }
 
+/// Moves a part of the weights; `product` is Nadam's product of momentum coefficients.
+fn apply(
+    rule: Optimizer,
+    product: f64,
+    weights: &mut [f32],
+    gradients: &[f32],
+    slots: &mut [&mut [f32]],
+    rate: f64,
+    step: u64,
+) {
+    if rule.weight_decay > 0.0 {
+        let keep = 1.0 - (rate * rule.weight_decay) as f32;
+        weights.iter_mut().for_each(|w| *w *= keep);
+    }
+    let lr = rate as f32;
+    let t = step as f64;
+    match rule.algorithm {
+        Algorithm::Sgd { momentum, nesterov } => {
+            let m = momentum as f32;
+            match slots {
+                [velocity] => each3(weights, gradients, velocity, |w, g, v| {
+                    *v = m * *v - lr * g;
+                    *w += if nesterov { m * *v - lr * g } else { *v };
+                }),
+                _ => vectorized(
+                    #[inline(always)]
+                    || weights.iter_mut().zip(gradients).for_each(|(w, g)| *w -= lr * g),
+                ),
+            }
+        }
+        Algorithm::Rmsprop { rho, momentum, epsilon, centered } => {
+            rmsprop(weights, gradients, slots, lr, [rho, momentum, epsilon], centered)
+        }
+        Algorithm::Adagrad { epsilon, .. } => {
+            let e = epsilon as f32;
+            if let [sum] = slots {
+                each3(weights, gradients, sum, |w, g, s| {
+                    *s += g * g;
+                    *w -= lr * g / (*s + e).sqrt();
+                });
+            }
+        }
+        Algorithm::Adadelta { rho, epsilon } => {
+            let (rho, e) = (rho as f32, epsilon as f32);
+            if let [square, delta] = slots {
+                each4(weights, gradients, square, delta, |w, g, s, d| {
+                    *s = rho * *s + (1.0 - rho) * g * g;
+                    let move_by = -((*d + e).sqrt() / (*s + e).sqrt()) * g;
+                    *d = rho * *d + (1.0 - rho) * move_by * move_by;
+                    *w += lr * move_by;
+                });
+            }
+        }
+        Algorithm::Adam { beta_1, beta_2, epsilon, .. }
+        | Algorithm::Adamw { beta_1, beta_2, epsilon, .. } => {
+            let alpha = rate * (1.0 - libm::pow(beta_2, t)).sqrt() / (1.0 - libm::pow(beta_1, t));
+            adam(weights, gradients, slots, alpha as f32, [beta_1, beta_2, epsilon]);
+        }
+        Algorithm::Nadam { beta_1, beta_2, epsilon } => {
+            let (now, next) = (nadam_momentum(beta_1, t), nadam_momentum(beta_1, t + 1.0));
+            let from_moment = (next / (1.0 - product * next)) as f32;
+            let from_gradient = ((1.0 - now) / (1.0 - product)) as f32;
+            let correct = (1.0 / (1.0 - libm::pow(beta_2, t))) as f32;
+            let [b1, b2, e] = [beta_1, beta_2, epsilon].map(|v| v as f32);
+            if let [first, second] = slots {
+                each4(weights, gradients, first, second, |w, g, m, v| {
+                    *m += (g - *m) * (1.0 - b1);
+                    *v += (g * g - *v) * (1.0 - b2);
+                    let moment = from_moment * *m + from_gradient * g;
+                    *w -= lr * moment / ((*v * correct).sqrt() + e);
+                });
+            }
+        }
+    }
+}
+
+/// Dozat's momentum schedule, with Keras's decay of 0.96.
+fn nadam_momentum(beta_1: f64, t: f64) -> f64 {
+    beta_1 * (1.0 - 0.5 * libm::pow(0.96, t))
+}
+
 fn scale_to_norm(gradients: &mut [f32], limit: f64) {
     let seen = surefoot_stats::moments(gradients).finish();
     // The statistics leave out what is not finite; a norm does not.
@@ -161,7 +194,7 @@ fn scale_to_norm(gradients: &mut [f32], limit: f64) {
 fn rmsprop(
     weights: &mut [f32],
     gradients: &[f32],
-    slots: &mut [Vec<f32>],
+    slots: &mut [&mut [f32]],
     lr: f32,
     constants: [f64; 3],
     centered: bool,
@@ -188,8 +221,12 @@ fn rmsprop(
         ([square, velocity, mean], _) => vectorized(
             #[inline(always)]
             || {
-                for ((((w, &g), s), v), a) in
-                    weights.iter_mut().zip(gradients).zip(square).zip(velocity).zip(mean)
+                for ((((w, &g), s), v), a) in weights
+                    .iter_mut()
+                    .zip(gradients)
+                    .zip(&mut **square)
+                    .zip(&mut **velocity)
+                    .zip(&mut **mean)
                 {
                     *s = rho * *s + rest * g * g;
                     *a = rho * *a + rest * g;
@@ -205,7 +242,7 @@ fn rmsprop(
 fn adam(
     weights: &mut [f32],
     gradients: &[f32],
-    slots: &mut [Vec<f32>],
+    slots: &mut [&mut [f32]],
     alpha: f32,
     constants: [f64; 3],
 ) {
@@ -219,8 +256,12 @@ fn adam(
         [first, second, peak] => vectorized(
             #[inline(always)]
             || {
-                for ((((w, &g), m), v), p) in
-                    weights.iter_mut().zip(gradients).zip(first).zip(second).zip(peak)
+                for ((((w, &g), m), v), p) in weights
+                    .iter_mut()
+                    .zip(gradients)
+                    .zip(&mut **first)
+                    .zip(&mut **second)
+                    .zip(&mut **peak)
                 {
                     *m += (g - *m) * (1.0 - b1);
                     *v += (g * g - *v) * (1.0 - b2);

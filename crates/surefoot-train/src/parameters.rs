@@ -143,6 +143,24 @@ impl Parameters {
         })
     }
 
+    /// Calls `body` with the arrays as tensors of a device; the values are away meanwhile.
+    pub(crate) fn lend<B: Compute, R>(
+        &mut self,
+        device: &B::Device,
+        body: impl FnOnce(&Self, &[Tensor<B>]) -> R,
+    ) -> R {
+        let mut values = std::mem::take(&mut self.values);
+        let parts: Vec<(Range<usize>, &[usize])> = self
+            .ranges
+            .iter()
+            .cloned()
+            .zip(self.declarations.iter().map(|d| &d.shape[..]))
+            .collect();
+        let result = B::lend(&mut values, &parts, device, |tensors| body(self, tensors));
+        self.values = values;
+        result
+    }
+
     /// The arrays as tensors of a device.
     pub(crate) fn upload<B: Compute>(&self, device: &B::Device) -> Vec<Tensor<B>> {
         self.declarations

@@ -127,15 +127,15 @@ impl Case {
             epoch: 0,
             loss: self.plan.training.loss,
         };
+        let mut after = self.parameters.clone();
         let (outcome, moving) = compute(
             &self.network,
-            &self.parameters,
+            &mut after,
             batch,
             (shards, &WorkerPool::new(2)),
             Look::default(),
             &Default::default(),
         );
-        let mut after = self.parameters.clone();
         crate::run::step::follow(&mut after, moving);
         let mut outcome = outcome.unwrap();
         outcome.tally.loss = outcome.tally.mean_loss()

@@ -5,6 +5,7 @@
 //! and eight give the same bits.
 
 use crate::compute::Compute;
+use crate::kernel::parallel;
 use crate::layer::{Mode, MovingUpdate, Pass};
 use crate::loss::{TargetView, evaluate};
 use crate::metric::Tally;
@@ -12,6 +13,7 @@ use crate::network::Network;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
 use crate::worker_pool::WorkerPool;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::{Barrier, Mutex, PoisonError};
 use surefoot_plan::{Activation, Loss};
@@ -149,13 +151,25 @@ pub(crate) fn tree<T>(mut items: Vec<T>, merge: impl Fn(T, T) -> T) -> Option<T>
 /// Computes loss, gradient and notes of `batch`.
 pub(crate) fn compute<B: Compute>(
     network: &Network<B>,
-    parameters: &Parameters,
+    parameters: &mut Parameters,
+    batch: Batch<'_>,
+    pool: (usize, &WorkerPool),
+    look: Look,
+    device: &B::Device,
+) -> (Option<Outcome>, Vec<MovingUpdate>) {
+    parameters.lend::<B, _>(device, |parameters, uploaded| {
+        compute_with(network, (parameters, uploaded), batch, pool, look, device)
+    })
+}
+
+fn compute_with<B: Compute>(
+    network: &Network<B>,
+    (parameters, uploaded): (&Parameters, &[Tensor<B>]),
     batch: Batch<'_>,
     (shards, worker_pool): (usize, &WorkerPool),
     look: Look,
     device: &B::Device,
 ) -> (Option<Outcome>, Vec<MovingUpdate>) {
-    let uploaded = parameters.upload::<B>(device);
     // Empty shards, which a short last batch may have, contribute nothing.
     let shards = shards.min(batch.ids.len());
     let parts: Vec<Range<usize>> = (0..shards)
@@ -166,7 +180,7 @@ pub(crate) fn compute<B: Compute>(
     let job = Job {
         network,
         parameters,
-        uploaded: &uploaded,
+        uploaded,
         batch,
         parts: &parts,
         look,
@@ -320,15 +334,31 @@ impl<B: Compute> Job<'_, B> {
 
     /// The gradients of all arrays in one stretch, as the parameters lie.
     fn flatten(&self, pass: &Pass<'_, B>) -> Vec<f32> {
-        let mut flat = vec![0.0; self.parameters.learned()];
+        let len = self.parameters.learned();
+        let mut flat = Vec::with_capacity(len);
+        let values = &mut flat.spare_capacity_mut()[..len];
         for (id, gradient) in pass.gradients.iter().enumerate() {
-            if let Some(gradient) = gradient {
-                let range = self.parameters.range(id);
-                B::read(gradient, |values| flat[range].copy_from_slice(values));
+            let range = self.parameters.range(id);
+            match gradient {
+                Some(gradient) => B::read(gradient, |from| copy(&mut values[range], from)),
+                None if range.end <= len => values[range].fill(MaybeUninit::new(0.0)),
+                // Moving statistics have no gradient.
+                None => {}
             }
         }
+        // SAFETY: the ranges of the learned arrays cover `0..len`, and each was written.
+        unsafe { flat.set_len(len) };
         flat
     }
+}
+
+/// Copies values; large arrays are shared among threads.
+fn copy(to: &mut [MaybeUninit<f32>], from: &[f32]) {
+    assert_eq!(to.len(), from.len(), "a gradient has the size of its array");
+    let size = parallel::part(to.len(), 1);
+    parallel::chunks_mut(to, size, |index, to| {
+        to.write_copy_of_slice(&from[index * size..][..to.len()]);
+    });
 }
 
 /// Moments and saturation of one output.

@@ -1,11 +1,13 @@
 //! Threads that share a step.
 
 use crate::kernel::Vectors;
+use std::sync::Arc;
 
 /// Threads that live as long as the run and keep their memory from step to step.
+#[derive(Clone)]
 pub(crate) struct WorkerPool {
     /// `None` if a single worker uses the caller's thread.
-    pool: Option<rayon_core::ThreadPool>,
+    pool: Option<Arc<rayon_core::ThreadPool>>,
     /// Vectors that all work computes with.
     pub(crate) vectors: Vectors,
 }
@@ -19,7 +21,7 @@ impl WorkerPool {
                 .thread_name(|i| format!("worker-{i}"))
                 .build()
         });
-        Self { pool: pool.and_then(Result::ok), vectors: Vectors::default() }
+        Self { pool: pool.and_then(Result::ok).map(Arc::new), vectors: Vectors::default() }
     }
 
     /// Computes with these vectors.
@@ -30,6 +32,15 @@ impl WorkerPool {
     /// Number of workers.
     pub(crate) fn size(&self) -> usize {
         self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
+    }
+
+    /// Calls `body` on a thread of the pool, where operations share their work with the others.
+    pub(crate) fn enter<R: Send>(&self, body: impl FnOnce() -> R + Send) -> R {
+        let body = || self.vectors.within(body);
+        match &self.pool {
+            Some(pool) => pool.install(body),
+            None => body(),
+        }
     }
 
     /// Calls `work` once for each of `0..workers`, in parallel, and returns the results. At most [`WorkerPool::size`] can work at a time.

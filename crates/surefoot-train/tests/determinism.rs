@@ -81,6 +81,51 @@ shards = 8
 optimizer = { name = "rmsprop", learning_rate = 0.01 }
 "#;
 
+/// One shard, and operations large enough to be shared by threads: convolutions with and without
+/// strides, batch statistics, products of matrices.
+const LARGE_CNN: &str = r#"
+seed = 3
+model = [
+  { layer = "conv2d", filters = 32, kernel_size = 3, padding = "same", activation = "relu" },
+  { layer = "conv2d", filters = 32, kernel_size = 3, padding = "same" },
+  { layer = "batch_norm" },
+  { layer = "activation", activation = "silu" },
+  { layer = "max_pool2d" },
+  { layer = "conv2d", filters = 64, kernel_size = 3, padding = "same" },
+  { layer = "conv2d", filters = 128, kernel_size = 3, strides = 2, padding = "same" },
+  { layer = "flatten" },
+  { layer = "dense", units = 200, activation = "tanh" },
+  { layer = "dense", units = 3, activation = "softmax" },
+]
+[data]
+source = { kind = "shapes", samples = 70, size = 16, channels = 3, classes = 3 }
+split = { validation = 0.0, test = 0.0 }
+[training]
+epochs = 1
+batch_size = 64
+shards = 1
+"#;
+
+/// The same for attention and layer normalization.
+const LARGE_TRANSFORMER: &str = r#"
+seed = 4
+model = [
+  { layer = "embedding", input_dim = 4, output_dim = 96 },
+  { layer = "position_embedding" },
+  { layer = "transformer", num_heads = 3, feed_forward = 200, activation = "gelu", dropout = 0.1 },
+  { layer = "global_average_pool" },
+  { layer = "dense", units = 4, activation = "softmax" },
+]
+[data]
+source = { kind = "copy", samples = 34, length = 40, symbols = 4 }
+split = { validation = 0.0, test = 0.0 }
+[training]
+epochs = 1
+batch_size = 16
+shards = 1
+optimizer = "nadam"
+"#;
+
 fn load(text: &str) -> (Plan, Dataset) {
     let plan = Document::parse(text, "plan.toml").unwrap().plan().unwrap();
     let data = surefoot_data::load(&plan.data, plan.seed, Path::new(".")).unwrap();
@@ -172,8 +217,23 @@ fn any_number_of_workers_gives_the_same_bits() {
 }
 
 #[test]
+fn shared_operations_give_the_same_bits_on_any_number_of_workers() {
+    for text in [LARGE_CNN, LARGE_TRANSFORMER] {
+        for portable in ["", "portable = true\n"] {
+            let job = load(&format!("{text}{portable}"));
+            let (one, report) = train(&job, 1, None, u64::MAX);
+            for workers in [2, 3, 4, 8] {
+                let (more, same) = train(&job, workers, None, u64::MAX);
+                assert_eq!(more.digests, one.digests, "{workers} workers");
+                assert_eq!(same.digest, report.digest, "{workers} workers");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_interruption_after_any_step_changes_no_bit() {
-    for text in [MLP, CNN, LSTM] {
+    for text in [MLP, CNN, LSTM, LARGE_CNN] {
         let job = load(text);
         let (whole, delivered) = train(&job, 2, None, u64::MAX);
         let steps = delivered.steps;

@@ -105,8 +105,8 @@ impl<B: Backend> Compute for Burn<B> {
         Tensor(B::float_matmul(x.0.clone(), y.0.clone()))
     }
 
-    fn activate(activation: Activation, x: &Tensor<Self>) -> Tensor<Self> {
-        activation::forward(activation, x)
+    fn activate(activation: Activation, x: Tensor<Self>) -> Tensor<Self> {
+        activation::forward(activation, &x)
     }
 
     fn activate_backward(
@@ -253,12 +253,12 @@ impl<B: Backend> Compute for Burn<B> {
     ) -> (Tensor<Self>, Tensor<Self>, Tensor<Self>) {
         let units = cell.shape()[1];
         let part = |i: usize| gates.slice(1, i * units, units);
-        let i = Self::activate(Activation::Sigmoid, &part(0));
-        let f = Self::activate(Activation::Sigmoid, &part(1));
-        let g = Self::activate(Activation::Tanh, &part(2));
-        let o = Self::activate(Activation::Sigmoid, &part(3));
+        let i = Self::activate(Activation::Sigmoid, part(0));
+        let f = Self::activate(Activation::Sigmoid, part(1));
+        let g = Self::activate(Activation::Tanh, part(2));
+        let o = Self::activate(Activation::Sigmoid, part(3));
         let cell = f.clone().mul(&cell).add(&i.clone().mul(&g));
-        let hidden = Self::activate(Activation::Tanh, &cell).mul(&o);
+        let hidden = Self::activate(Activation::Tanh, cell.clone()).mul(&o);
         (Tensor::concat(vec![i, f, g, o], 1), cell, hidden)
     }
 
@@ -272,7 +272,7 @@ impl<B: Backend> Compute for Burn<B> {
         let units = cell_before.shape()[1];
         let part = |i: usize| gates.slice(1, i * units, units);
         let [i, f, g, o] = [part(0), part(1), part(2), part(3)];
-        let t = Self::activate(Activation::Tanh, cell_after);
+        let t = Self::activate(Activation::Tanh, cell_after.clone());
         let slope = |y: &Tensor<Self>| y.clone().mul(&y.clone().neg().add_scalar(1.0));
         let bow = |y: &Tensor<Self>| y.clone().mul(y).neg().add_scalar(1.0);
         let d_cell = d_cell.add(&d_hidden.clone().mul(&o).mul(&bow(&t)));

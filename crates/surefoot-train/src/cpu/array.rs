@@ -1,8 +1,13 @@
 //! Arrays of any rank in memory.
 
+use crate::kernel::parallel;
 use crate::kernel::{Matrix, blocked, vectorized};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Multiplications from which on products of several matrices are shared.
+const SHARED: usize = 1 << 20;
 
 /// A strided view of shared values. Operations reuse the memory of values that are not shared.
 #[derive(Clone)]
@@ -75,10 +80,25 @@ impl Array {
         let walk = Walk::new(self.start, &self.axes);
         let Axis { len, stride } = walk.run;
         let mut out = Vec::with_capacity(self.len());
-        walk.each_run(|at| match stride {
-            1 => out.extend_from_slice(&self.values[at..][..len]),
-            _ => out.extend((0..len).map(|i| self.values[at + i * stride])),
+        let values = &mut out.spare_capacity_mut()[..self.len()];
+        let size = parallel::part(values.len(), len);
+        parallel::chunks_mut(values, size, |index, part| {
+            let mut runs = part.chunks_exact_mut(len.max(1));
+            let first = index * size / len.max(1);
+            walk.each_run(first..first + runs.len(), |at| {
+                let Some(run) = runs.next() else { return };
+                match stride {
+                    1 => _ = run.write_copy_of_slice(&self.values[at..][..len]),
+                    _ => {
+                        for (i, to) in run.iter_mut().enumerate() {
+                            to.write(self.values[at + i * stride]);
+                        }
+                    }
+                }
+            });
         });
+        // SAFETY: the runs are as many and as long as the values, and each was written.
+        unsafe { out.set_len(self.len()) };
         out
     }
 
@@ -129,19 +149,22 @@ impl Array {
 
     /// Applies `function` to each value.
     #[inline(always)]
-    pub(super) fn map(self, function: impl Fn(f32) -> f32) -> Self {
+    pub(super) fn map(self, function: impl Fn(f32) -> f32 + Sync) -> Self {
         let shape = self.shape();
         let mut values = self.into_values();
-        vectorized(
-            #[inline(always)]
-            || values.iter_mut().for_each(|x| *x = function(*x)),
-        );
+        let size = parallel::part(values.len(), 1);
+        parallel::chunks_mut(&mut values, size, |_, part| {
+            vectorized(
+                #[inline(always)]
+                || part.iter_mut().for_each(|x| *x = function(*x)),
+            );
+        });
         Self::new(values, &shape)
     }
 
     /// Applies `function` to each pair of values; dimensions of `other` with size 1 are repeated.
     #[inline(always)]
-    pub(super) fn zip(self, other: &Self, function: impl Fn(f32, f32) -> f32) -> Self {
+    pub(super) fn zip(self, other: &Self, function: impl Fn(f32, f32) -> f32 + Sync) -> Self {
         let shape = self.shape();
         let axes = other.axes.iter().zip(&shape).map(|(axis, &len)| {
             assert!(axis.len == len || axis.len == 1, "dimensions must agree or be 1");
@@ -150,35 +173,22 @@ impl Array {
         let axes: Vec<Axis> = axes.collect();
         assert_eq!(axes.len(), shape.len(), "ranks must agree");
         let walk = Walk::new(other.start, &axes);
-        let Axis { len, stride } = walk.run;
         let mut values = self.into_values();
-        vectorized(
-            #[inline(always)]
-            || {
-                let mut runs = values.chunks_exact_mut(len.max(1));
-                walk.each_run(
-                    #[inline(always)]
-                    |at| {
-                        let Some(run) = runs.next() else { return };
-                        match stride {
-                            0 => {
-                                let y = other.values[at];
-                                run.iter_mut().for_each(|x| *x = function(*x, y));
-                            }
-                            1 => {
-                                let ys = &other.values[at..][..len];
-                                run.iter_mut().zip(ys).for_each(|(x, &y)| *x = function(*x, y));
-                            }
-                            _ => {
-                                for (i, x) in run.iter_mut().enumerate() {
-                                    *x = function(*x, other.values[at + i * stride]);
-                                }
-                            }
-                        }
-                    },
-                );
-            },
-        );
+        let runs = walk.outer.iter().map(|axis| axis.len).product::<usize>();
+        if runs == 1 && walk.run.stride == 1 {
+            let ys = &other.values[other.start..][..values.len()];
+            let size = parallel::part(values.len(), 1);
+            parallel::chunks_mut(&mut values, size, |index, part| {
+                zip_slices(part, &ys[index * size..], &function);
+            });
+        } else {
+            let len = walk.run.len.max(1);
+            let size = parallel::part(values.len(), len);
+            parallel::chunks_mut(&mut values, size, |index, part| {
+                let first = index * size / len;
+                zip_runs(part, &other.values, &walk, first, &function);
+            });
+        }
         Self::new(values, &shape)
     }
 
@@ -190,9 +200,15 @@ impl Array {
         let mut shape = self.shape();
         shape[self.axes.len() - 1] = n;
         let mut out = vec![0.0; batch * m * n];
-        let starts = self.matrix_starts().zip(right.matrix_starts());
-        for (out, (x, y)) in out.chunks_exact_mut((m * n).max(1)).zip(starts) {
+        let starts: Vec<_> = self.matrix_starts().zip(right.matrix_starts()).collect();
+        let product = |out: &mut [f32], (x, y): (usize, usize)| {
             blocked(out, self.matrix(x), right.matrix(y), false);
+        };
+        let size = (m * n).max(1);
+        if out.len() * k < SHARED {
+            out.chunks_exact_mut(size).zip(starts).for_each(|(out, start)| product(out, start));
+        } else {
+            parallel::chunks_mut(&mut out, size, |index, out| product(out, starts[index]));
         }
         Self::new(out, &shape)
     }
@@ -228,6 +244,54 @@ impl Array {
     }
 }
 
+#[inline(always)]
+fn zip_slices(xs: &mut [f32], ys: &[f32], function: &impl Fn(f32, f32) -> f32) {
+    vectorized(
+        #[inline(always)]
+        || xs.iter_mut().zip(ys).for_each(|(x, &y)| *x = function(*x, y)),
+    );
+}
+
+/// Applies `function` to `xs` and the runs of `ys` from number `first` on.
+#[inline(always)]
+fn zip_runs(
+    xs: &mut [f32],
+    ys: &[f32],
+    walk: &Walk,
+    first: usize,
+    function: &impl Fn(f32, f32) -> f32,
+) {
+    let Axis { len, stride } = walk.run;
+    let mut runs = xs.chunks_exact_mut(len.max(1));
+    vectorized(
+        #[inline(always)]
+        || {
+            walk.each_run(
+                first..first + runs.len(),
+                #[inline(always)]
+                |at| {
+                    let Some(run) = runs.next() else { return };
+                    match stride {
+                        0 => {
+                            let y = ys[at];
+                            run.iter_mut().for_each(|x| *x = function(*x, y));
+                        }
+                        1 => {
+                            let ys = &ys[at..][..len];
+                            run.iter_mut().zip(ys).for_each(|(x, &y)| *x = function(*x, y));
+                        }
+                        _ => {
+                            for (i, x) in run.iter_mut().enumerate() {
+                                *x = function(*x, ys[at + i * stride]);
+                            }
+                        }
+                    }
+                },
+            );
+        },
+    );
+}
+
 fn row_major(shape: &[usize]) -> Vec<Axis> {
     let mut axes: Vec<Axis> = shape.iter().map(|&len| Axis { len, stride: 1 }).collect();
     for i in (1..axes.len()).rev() {
@@ -259,12 +323,18 @@ impl Walk {
         Self { start, outer, run }
     }
 
-    /// Calls `visit` with the index of the first value of each run.
+    /// Calls `visit` with the index of the first value of each of these runs.
     #[inline(always)]
-    fn each_run(&self, mut visit: impl FnMut(usize)) {
+    fn each_run(&self, runs: Range<usize>, mut visit: impl FnMut(usize)) {
         let mut index = vec![0; self.outer.len()];
         let mut at = self.start;
-        for _ in 0..self.outer.iter().map(|axis| axis.len).product() {
+        let mut before = runs.start;
+        for (index, axis) in index.iter_mut().zip(&self.outer).rev() {
+            *index = before % axis.len.max(1);
+            before /= axis.len.max(1);
+            at += *index * axis.stride;
+        }
+        for _ in runs {
             visit(at);
             for (index, axis) in index.iter_mut().zip(&self.outer).rev() {
                 *index += 1;

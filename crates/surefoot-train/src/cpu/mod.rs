@@ -1,18 +1,21 @@
-//! Computes in memory, on one thread, with the loops of [`crate::kernel`].
+//! Computes in memory, with the loops of [`crate::kernel`].
 
 mod array;
 
 use crate::compute::{Binary, Compute, Gradients, Reduction, Unary};
 use crate::kernel::conv::{Channels, Window};
+use crate::kernel::norm::Images;
 use crate::kernel::{self, Matrix, multiply, sum};
+use crate::layer::norm;
 use crate::tensor::Tensor;
 use array::Array;
+use std::ops::Range;
 use surefoot_plan::Activation;
 
 /// The CPU.
 ///
-/// Every operation runs on one thread and adds in a fixed order: parallel work is cut into shards,
-/// so that its result has the same bits on any number of threads.
+/// Every value is computed by one thread in a fixed order, so that results have the same bits on any
+/// number of threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu;
 
@@ -23,6 +26,23 @@ impl Compute for Cpu {
 
     fn upload(values: Vec<f32>, shape: &[usize], _device: &Self) -> Tensor<Self> {
         tensor(values, shape)
+    }
+
+    fn lend<R>(
+        values: &mut Vec<f32>,
+        parts: &[(Range<usize>, &[usize])],
+        _device: &Self,
+        body: impl FnOnce(&[Tensor<Self>]) -> R,
+    ) -> R {
+        let len = values.len();
+        let all = Array::new(std::mem::take(values), &[len]);
+        let part = |(range, shape): &(Range<usize>, &[usize])| {
+            Tensor(all.slice(0, range.start, range.len()).reshape(shape))
+        };
+        let result = body(&parts.iter().map(part).collect::<Vec<_>>());
+        // Nothing is copied: the tensors are gone.
+        *values = all.into_values();
+        result
     }
 
     fn read<R>(tensor: &Tensor<Self>, read: impl FnOnce(&[f32]) -> R) -> R {
@@ -98,12 +118,102 @@ impl Compute for Cpu {
         Tensor(x.0.matmul(&y.0))
     }
 
-    fn activate(activation: Activation, x: &Tensor<Self>) -> Tensor<Self> {
-        if activation == Activation::Linear {
-            return x.clone();
+    fn channel_sums(
+        x: &Tensor<Self>,
+        scale: Option<&Tensor<Self>>,
+        factor: Option<&Tensor<Self>>,
+    ) -> Tensor<Self> {
+        let Some(images) = images(x) else { return norm::channel_sums(x, scale, factor) };
+        let (scale, factor) = (scale.map(|s| s.0.values()), factor.map(|f| f.0.values()));
+        let x = x.0.values();
+        let sums = kernel::norm::channel_sums(&x, scale.as_deref(), factor.as_deref(), images);
+        tensor(sums, &[images.channels])
+    }
+
+    fn normalize_channels(
+        x: Tensor<Self>,
+        statistics: [&Tensor<Self>; 2],
+        gamma: Option<&Tensor<Self>>,
+        beta: Option<&Tensor<Self>>,
+    ) -> (Tensor<Self>, Tensor<Self>) {
+        let Some(images) = images(&x) else {
+            return norm::normalize_channels(x, statistics, gamma, beta);
+        };
+        let (gamma, beta) = (gamma.map(|g| g.0.values()), beta.map(|b| b.0.values()));
+        let [mean, inverse] = statistics.map(|values| values.0.values());
+        let shape = x.shape();
+        let mut x = x.0.into_values();
+        let y = kernel::norm::normalize(
+            &mut x,
+            [&mean, &inverse],
+            gamma.as_deref(),
+            beta.as_deref(),
+            images,
+        );
+        (tensor(x, &shape), tensor(y, &shape))
+    }
+
+    fn normalize_channels_backward(
+        gradient: Tensor<Self>,
+        normalized: &Tensor<Self>,
+        gamma: Option<&Tensor<Self>>,
+        statistics: [&Tensor<Self>; 3],
+    ) -> Tensor<Self> {
+        let Some(images) = images(&gradient) else {
+            return norm::normalize_channels_backward(gradient, normalized, gamma, statistics);
+        };
+        let gamma = gamma.map(|g| g.0.values());
+        let [mean, product, inverse] = statistics.map(|values| values.0.values());
+        let shape = gradient.shape();
+        let mut gradient = gradient.0.into_values();
+        kernel::norm::normalize_backward(
+            &mut gradient,
+            &normalized.0.values(),
+            gamma.as_deref(),
+            [&mean, &product, &inverse],
+            images,
+        );
+        tensor(gradient, &shape)
+    }
+
+    fn normalize_last(x: Tensor<Self>, epsilon: f32) -> (Tensor<Self>, Tensor<Self>) {
+        let (mut shape, width) = (x.shape(), x.0.width());
+        let mut values = x.0.into_values();
+        let inverse = kernel::norm::rows(&mut values, width, epsilon);
+        let normalized = tensor(values, &shape);
+        if let Some(last) = shape.last_mut() {
+            *last = 1;
         }
-        let y = kernel::activation::forward(activation, &x.0.values(), x.0.width());
-        tensor(y, &x.shape())
+        (normalized, tensor(inverse, &shape))
+    }
+
+    fn normalize_last_backward(
+        gradient: Tensor<Self>,
+        normalized: &Tensor<Self>,
+        inverse: &Tensor<Self>,
+    ) -> Tensor<Self> {
+        let (shape, width) = (gradient.shape(), gradient.0.width());
+        let mut gradient = gradient.0.into_values();
+        let (normalized, inverse) = (normalized.0.values(), inverse.0.values());
+        kernel::norm::rows_backward(&mut gradient, &normalized, &inverse, width);
+        tensor(gradient, &shape)
+    }
+
+    fn channel_moments(x: &Tensor<Self>, channels: usize) -> Vec<[f64; 2]> {
+        match images(x) {
+            Some(images) => kernel::norm::moments(&x.0.values(), images),
+            None => norm::channel_moments(x, channels),
+        }
+    }
+
+    fn activate(activation: Activation, x: Tensor<Self>) -> Tensor<Self> {
+        if activation == Activation::Linear {
+            return x;
+        }
+        let (shape, width) = (x.shape(), x.0.width());
+        let mut values = x.0.into_values();
+        kernel::activation::forward(activation, &mut values, width);
+        tensor(values, &shape)
     }
 
     fn activate_backward(
@@ -117,8 +227,9 @@ impl Compute for Cpu {
         }
         let (shape, width) = (y.shape(), y.0.width());
         let x = x.map(|x| x.0.values()).unwrap_or_default();
-        let (y, gradient) = (y.0.values(), gradient.0.values());
-        tensor(kernel::activation::backward(activation, &x, &y, &gradient, width), &shape)
+        let mut gradient = gradient.0.into_values();
+        kernel::activation::backward(activation, &x, &y.0.values(), &mut gradient, width);
+        tensor(gradient, &shape)
     }
 
     fn embed(table: &Tensor<Self>, symbols: &Tensor<Self>) -> Tensor<Self> {
@@ -155,14 +266,10 @@ impl Compute for Cpu {
         bias: Option<&Tensor<Self>>,
     ) -> Tensor<Self> {
         let [rows, inner, outer] = [x.shape()[0], kernel.shape()[0], kernel.shape()[1]];
-        let mut y = match bias {
-            Some(bias) => bias.0.values().repeat(rows),
-            None => vec![0.0; rows * outer],
-        };
+        let bias = bias.map(|bias| bias.0.values());
         let (x, kernel) = (x.0.values(), kernel.0.values());
         let (x, kernel) = (Matrix::new(&x, rows, inner), Matrix::new(&kernel, inner, outer));
-        multiply(&mut y, x, kernel, bias.is_some());
-        tensor(y, &[rows, outer])
+        tensor(kernel::product(x, kernel, bias.as_deref()), &[rows, outer])
     }
 
     fn add_product(sum: Tensor<Self>, x: &Tensor<Self>, kernel: &Tensor<Self>) -> Tensor<Self> {
@@ -185,13 +292,10 @@ impl Compute for Cpu {
         let (x, kernel, gradient) = (x.0.values(), kernel.0.values(), gradient.0.values());
         let d_bias = sum::all_rows(&gradient, outer);
         let gradient = Matrix::new(&gradient, rows, outer);
-        let mut d_kernel = vec![0.0; inner * outer];
-        multiply(&mut d_kernel, Matrix::new(&x, rows, inner).transposed(), gradient, false);
+        let d_kernel = kernel::product(Matrix::new(&x, rows, inner).transposed(), gradient, None);
         let d_x = with_x.then(|| {
-            let mut d_x = vec![0.0; rows * inner];
             let kernel = Matrix::new(&kernel, inner, outer).transposed();
-            multiply(&mut d_x, gradient, kernel, false);
-            tensor(d_x, &[rows, inner])
+            tensor(kernel::product(gradient, kernel, None), &[rows, inner])
         });
         Gradients {
             x: d_x,
@@ -302,6 +406,14 @@ impl Compute for Cpu {
 
 fn tensor(values: Vec<f32>, shape: &[usize]) -> Tensor<Cpu> {
     Tensor(Array::new(values, shape))
+}
+
+/// The sizes of `[batch, channels, height, width]`.
+fn images(x: &Tensor<Cpu>) -> Option<Images> {
+    match x.shape()[..] {
+        [_, channels, height, width] => Some(Images { channels, area: height * width }),
+        _ => None,
+    }
 }
 
 fn channels(x: &Tensor<Cpu>, kernel: &Tensor<Cpu>) -> Channels {

@@ -2,7 +2,7 @@
 
 use super::{
     math::{exp, sigmoid, tanh},
-    vectorized,
+    parallel, vectorized,
 };
 use surefoot_plan::Activation;
 
@@ -16,13 +16,14 @@ pub(crate) fn gradient_from_output(activation: Activation) -> bool {
     !matches!(activation, Activation::Gelu { .. } | Activation::Silu | Activation::Softplus)
 }
 
-/// Applies `activation` to `x`, seen as rows of `width` values (softmax acts on rows).
-pub(crate) fn forward(activation: Activation, x: &[f32], width: usize) -> Vec<f32> {
-    let map = |f: &dyn Fn(&mut [f32])| {
-        let mut y = x.to_vec();
-        f(&mut y);
-        y
-    };
+/// Applies `activation` to `values`, seen as rows of `width` values (softmax acts on rows).
+pub(crate) fn forward(activation: Activation, values: &mut [f32], width: usize) {
+    let size = parallel::part(values.len(), width);
+    parallel::chunks_mut(values, size, |_, part| forward_part(activation, part, width));
+}
+
+fn forward_part(activation: Activation, values: &mut [f32], width: usize) {
+    let mut map = |f: &dyn Fn(&mut [f32])| f(values);
     macro_rules! each {
         ($f:expr) => {
             map(&|y| {
@@ -34,7 +35,7 @@ pub(crate) fn forward(activation: Activation, x: &[f32], width: usize) -> Vec<f3
         };
     }
     match activation {
-        Activation::Linear => x.to_vec(),
+        Activation::Linear => {}
         // `v < 0` is false for NaN, which therefore stays.
         Activation::Relu => each!(|v: f32| if v < 0.0 { 0.0 } else { v }),
         Activation::LeakyRelu { negative_slope } => {
@@ -71,16 +72,30 @@ pub(crate) fn forward(activation: Activation, x: &[f32], width: usize) -> Vec<f3
     }
 }
 
-/// The gradient before `activation`, given the one after it. `input` is only read where
-/// [`gradient_from_output`] is false.
+/// Turns the gradient after `activation` into the one before it. `input` is empty where
+/// [`gradient_from_output`] is true.
 pub(crate) fn backward(
     activation: Activation,
     input: &[f32],
     output: &[f32],
-    gradient: &[f32],
+    gradient: &mut [f32],
     width: usize,
-) -> Vec<f32> {
-    let mut out = gradient.to_vec();
+) {
+    let size = parallel::part(gradient.len(), width);
+    parallel::chunks_mut(gradient, size, |index, part| {
+        let at = index * size;
+        let input = input.get(at..at + part.len()).unwrap_or_default();
+        backward_part(activation, input, &output[at..at + part.len()], part, width);
+    });
+}
+
+fn backward_part(
+    activation: Activation,
+    input: &[f32],
+    output: &[f32],
+    out: &mut [f32],
+    width: usize,
+) {
     macro_rules! each {
         ($values:expr, $f:expr) => {
             vectorized(
@@ -140,7 +155,6 @@ pub(crate) fn backward(
             },
         ),
     }
-    out
 }
 
 pub(crate) const GELU_SCALE: f32 = 0.797_884_6; // sqrt(2 / pi)
@@ -187,16 +201,23 @@ mod tests {
         Activation::Softmax,
     ];
 
+    fn applied(activation: Activation, x: &[f32], width: usize) -> Vec<f32> {
+        let mut y = x.to_vec();
+        forward(activation, &mut y, width);
+        y
+    }
+
     #[test]
     fn gradients_are_the_slopes_of_the_functions() {
         let x: Vec<f32> = (0..40).map(|i| (i as f32 - 19.3) * 0.23).collect();
         let weight: Vec<f32> = (0..40).map(|i| ((i * 7) % 11) as f32 - 4.0).collect();
         let objective = |activation, x: &[f32]| -> f64 {
-            forward(activation, x, 4).iter().zip(&weight).map(|(y, w)| f64::from(y * w)).sum()
+            applied(activation, x, 4).iter().zip(&weight).map(|(y, w)| f64::from(y * w)).sum()
         };
         for activation in ALL {
-            let y = forward(activation, &x, 4);
-            let gradient = backward(activation, &x, &y, &weight, 4);
+            let y = applied(activation, &x, 4);
+            let mut gradient = weight.clone();
+            backward(activation, &x, &y, &mut gradient, 4);
             for i in 0..x.len() {
                 let step = 2e-2;
                 let mut up = x.clone();
@@ -218,14 +239,14 @@ mod tests {
     #[test]
     fn nan_passes_through_every_activation() {
         for activation in ALL {
-            let y = forward(activation, &[1.0, f32::NAN, 2.0, 0.5], 4);
+            let y = applied(activation, &[1.0, f32::NAN, 2.0, 0.5], 4);
             assert!(y[1].is_nan(), "{activation:?}");
         }
     }
 
     #[test]
     fn softmax_survives_large_inputs() {
-        let y = forward(Activation::Softmax, &[1000.0, 1000.0, -1000.0], 3);
+        let y = applied(Activation::Softmax, &[1000.0, 1000.0, -1000.0], 3);
         assert_eq!(y, [0.5, 0.5, 0.0]);
     }
 }

@@ -1,10 +1,11 @@
-//! Convolution: straight from the image where windows are one apart ([`super::direct`]), else as
-//! products of matrices, block by block.
+//! Convolution: straight from the image where windows are one apart ([`super::direct`]), as one product
+//! of matrices where there are many channels ([`super::implicit`]), else as products of matrices,
+//! block by block.
 //!
 //! For the latter, each block of output rows has its windows laid out as the columns of a matrix
 //! (`im2col`), small enough to stay in cache until the product with the kernel has used it.
 
-use super::{Matrix, direct, multiply};
+use super::{Matrix, direct, implicit, multiply, parallel};
 
 /// Values of one block of unrolled windows: half of a common L2 cache, the gradient needs two.
 const BLOCK_VALUES: usize = 96 * 1024;
@@ -72,8 +73,11 @@ pub(crate) fn forward(
     channels: Channels,
     window: &Window,
 ) -> Vec<f32> {
-    if direct::suits(window) {
+    let straight = direct::suits(window);
+    if straight && !implicit::suits_narrow(channels, window) {
         direct::forward(x, kernel, bias, channels, window)
+    } else if straight || implicit::suits(channels, window) {
+        implicit::forward(x, kernel, bias, channels, window)
     } else {
         forward_by_blocks(x, kernel, bias, channels, window)
     }
@@ -128,11 +132,45 @@ pub(crate) fn backward(
     window: &Window,
     with_x: bool,
 ) -> Gradients {
-    if direct::suits(window) {
-        direct::backward(x, kernel, gradient, channels, window, with_x)
-    } else {
-        backward_by_blocks(x, kernel, gradient, channels, window, with_x)
+    let straight = direct::suits(window);
+    let large = implicit::suits(channels, window);
+    if !straight && !large {
+        return backward_by_blocks(x, kernel, gradient, channels, window, with_x);
     }
+    Gradients {
+        x: with_x.then(|| match straight {
+            true => direct::input_gradient(kernel, gradient, channels, window),
+            false => input_gradient_by_images(kernel, gradient, channels, window),
+        }),
+        kernel: match large {
+            true => implicit::kernel_gradient(x, gradient, channels, window),
+            false => direct::kernel_gradient(x, gradient, channels, window),
+        },
+        bias: direct::bias_gradient(gradient, channels, window),
+    }
+}
+
+/// The input's gradient, image by image.
+fn input_gradient_by_images(
+    kernel: &[f32],
+    gradient: &[f32],
+    channels: Channels,
+    window: &Window,
+) -> Vec<f32> {
+    let taps = channels.input * window.size[0] * window.size[1];
+    let kernel = Matrix::new(kernel, channels.output, taps).transposed();
+    let area = window.output_area();
+    let image = channels.input * window.input_area();
+    let one = Channels { batch: 1, ..channels };
+    let mut d_x = vec![0.0; channels.batch * image];
+    parallel::chunks_mut(&mut d_x, image, |index, d_x| {
+        let mut blocks = Blocks::new(one, window, 1);
+        blocks.windows.resize(taps * area, 0.0);
+        let from = &gradient[index * channels.output * area..][..channels.output * area];
+        multiply(&mut blocks.windows, kernel, Matrix::new(from, channels.output, area), false);
+        blocks.fold(d_x, &(0..window.output[0]));
+    });
+    d_x
 }
 
 fn backward_by_blocks(
@@ -381,6 +419,22 @@ mod tests {
         y
     }
 
+    /// Gradients as they are computed for many channels.
+    fn backward_of_many_channels(
+        x: &[f32],
+        kernel: &[f32],
+        gradient: &[f32],
+        channels: Channels,
+        window: &Window,
+        with_x: bool,
+    ) -> Gradients {
+        Gradients {
+            x: with_x.then(|| input_gradient_by_images(kernel, gradient, channels, window)),
+            kernel: implicit::kernel_gradient(x, gradient, channels, window),
+            bias: direct::bias_gradient(gradient, channels, window),
+        }
+    }
+
     fn values(n: usize, salt: usize) -> Vec<f32> {
         (0..n).map(|i| ((i * 37 + salt * 11) % 19) as f32 * 0.1 - 0.9).collect()
     }
@@ -393,6 +447,9 @@ mod tests {
             (c(2, 2, 3), window([9, 9], [3, 3], [1, 2], [2, 2], [2, 1, 2, 2])),
             (c(1, 2, 3), window([1, 12], [1, 5], [1, 3], [1, 1], [0, 0, 0, 0])),
             (c(2, 1, 1), window([3, 3], [3, 3], [1, 1], [1, 1], [3, 3, 3, 3])),
+            (c(5, 4, 50), window([8, 8], [3, 3], [2, 2], [1, 1], [0, 0, 1, 1])),
+            (c(7, 3, 9), window([4, 4], [3, 3], [1, 1], [1, 1], [1, 1, 1, 1])),
+            (c(2, 3, 4), window([6, 8], [2, 4], [1, 1], [1, 2], [0, 2, 1, 4])),
             (c(40, 3, 2), window([40, 40], [5, 5], [1, 1], [1, 1], [2, 2, 2, 2])),
         ]
     }
@@ -404,13 +461,24 @@ mod tests {
             let kernel = values(c.output * c.input * w.size[0] * w.size[1], 2);
             let bias = values(c.output, 3);
             let want = naive(&x, &kernel, &bias, c, &w);
-            for way in [forward, forward_by_blocks] {
+            for way in [forward, forward_by_blocks, implicit::forward] {
                 let y = way(&x, &kernel, Some(&bias), c, &w);
                 assert_eq!(y.len(), want.len());
                 for (a, b) in y.iter().zip(&want) {
                     assert!((a - b).abs() < 1e-4, "{w:?}: {a} instead of {b}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn implicit_products_have_the_bits_of_convolution_straight_from_the_image() {
+        for (c, w) in cases().into_iter().filter(|(_, window)| direct::suits(window)) {
+            let x = values(c.batch * c.input * w.input_area(), 1);
+            let kernel = values(c.output * c.input * w.size[0] * w.size[1], 2);
+            let bias = values(c.output, 3);
+            let y = implicit::forward(&x, &kernel, Some(&bias), c, &w);
+            assert_eq!(y, direct::forward(&x, &kernel, Some(&bias), c, &w), "{w:?}");
         }
     }
 
@@ -429,7 +497,7 @@ mod tests {
             let other_k = values(kernel.len(), 8);
             let along_x = dot(&dy, &naive(&other_x, &kernel, &zero, c, &w));
             let along_k = dot(&dy, &naive(&x, &other_k, &zero, c, &w));
-            for way in [backward, backward_by_blocks] {
+            for way in [backward, backward_by_blocks, backward_of_many_channels] {
                 let g = way(&x, &kernel, &dy, c, &w, true);
                 let dx = g.x.unwrap();
                 assert!((dot(&dx, &other_x) - along_x).abs() < 1e-3 * (1.0 + along_x.abs()));

@@ -6,7 +6,8 @@
 //! and the sums stay in registers. The positions between the rows are computed too and thrown
 //! away; where they would be more than half, [`suits`] says no.
 
-use super::conv::{Channels, Gradients, Window};
+use super::conv::{Channels, Window};
+use super::parallel;
 use pulp::{Simd, WithSimd};
 
 /// Vectors of positions computed at once.
@@ -18,6 +19,8 @@ const GRADIENT_FILTERS: usize = 6;
 const GRADIENT_TAPS: usize = 4;
 /// Images whose kernel gradients are summed in registers.
 const IMAGES: usize = 8;
+/// Multiplications of a part that a thread computes.
+const TASK: usize = 1 << 20;
 /// Values readable past the end of a plane, for whole vectors.
 const SLACK: usize = 64;
 
@@ -105,39 +108,43 @@ pub(crate) fn forward(
     let offsets: Vec<usize> = (0..channels.input)
         .flat_map(|c| layout.taps(window).into_iter().map(move |t| c * layout.plane + t))
         .collect();
-    let mut padded = vec![0.0; channels.input * layout.plane];
     let wide = layout.positions + SLACK;
-    let mut outputs = vec![0.0; FILTERS * wide];
     let area_in = window.input[0] * window.input[1];
     let area = window.output[0] * window.output[1];
     let mut y = vec![0.0; channels.batch * channels.output * area];
-    for (image, y) in
-        x.chunks_exact(channels.input * area_in).zip(y.chunks_exact_mut(channels.output * area))
-    {
-        layout.pad(image, window, &mut padded);
-        for (group, y) in y.chunks_mut(FILTERS * area).enumerate() {
-            let mut start = [0.0; FILTERS];
-            if let Some(bias) = bias {
-                let bias = &bias[group * FILTERS..];
-                start.iter_mut().zip(bias).for_each(|(s, b)| *s = *b);
-            }
-            super::dispatch(Correlate {
-                padded: &padded,
-                offsets: &offsets,
-                weights: &packed[group * depth * FILTERS..][..depth * FILTERS],
-                start,
-                positions: layout.positions,
-                wide,
-                outputs: &mut outputs,
-            });
-            for (y, row) in y.chunks_exact_mut(area).zip(outputs.chunks_exact(wide)) {
-                let rows = row.chunks(layout.pitch);
-                for (y, row) in y.chunks_exact_mut(window.output[1]).zip(rows) {
-                    y.copy_from_slice(&row[..y.len()]);
+    // Images are shared among threads, several at a time if they are small.
+    let images = TASK.div_ceil((channels.output * area * depth).max(1));
+    parallel::chunks_mut(&mut y, images * channels.output * area, |task, y| {
+        let mut padded = vec![0.0; channels.input * layout.plane];
+        let mut outputs = vec![0.0; FILTERS * wide];
+        let x =
+            x[task * images * channels.input * area_in..].chunks_exact(channels.input * area_in);
+        for (image, y) in x.zip(y.chunks_exact_mut(channels.output * area)) {
+            layout.pad(image, window, &mut padded);
+            for (group, y) in y.chunks_mut(FILTERS * area).enumerate() {
+                let mut start = [0.0; FILTERS];
+                if let Some(bias) = bias {
+                    let bias = &bias[group * FILTERS..];
+                    start.iter_mut().zip(bias).for_each(|(s, b)| *s = *b);
+                }
+                super::dispatch(Correlate {
+                    padded: &padded,
+                    offsets: &offsets,
+                    weights: &packed[group * depth * FILTERS..][..depth * FILTERS],
+                    start,
+                    positions: layout.positions,
+                    wide,
+                    outputs: &mut outputs,
+                });
+                for (y, row) in y.chunks_exact_mut(area).zip(outputs.chunks_exact(wide)) {
+                    let rows = row.chunks(layout.pitch);
+                    for (y, row) in y.chunks_exact_mut(window.output[1]).zip(rows) {
+                        y.copy_from_slice(&row[..y.len()]);
+                    }
                 }
             }
         }
-    }
+    });
     y
 }
 
@@ -197,30 +204,23 @@ impl Correlate<'_> {
     }
 }
 
-/// Gradients with respect to kernel and bias, and to the input if `with_x`.
-pub(crate) fn backward(
-    x: &[f32],
-    kernel: &[f32],
-    gradient: &[f32],
-    channels: Channels,
-    window: &Window,
-    with_x: bool,
-) -> Gradients {
+/// The gradient with respect to the bias.
+pub(crate) fn bias_gradient(gradient: &[f32], channels: Channels, window: &Window) -> Vec<f32> {
     let area = window.output[0] * window.output[1];
     let mut bias = vec![0.0; channels.output];
-    for image in gradient.chunks_exact(channels.output * area) {
-        for (total, plane) in bias.iter_mut().zip(image.chunks_exact(area)) {
-            *total += super::vectorized(
-                #[inline(always)]
-                || sum(plane),
-            );
+    let size = (parallel::part(gradient.len(), 1) / (channels.batch * area).max(1)).max(1);
+    parallel::chunks_mut(&mut bias, size, |index, bias| {
+        for image in gradient.chunks_exact(channels.output * area) {
+            let planes = image.chunks_exact(area).skip(index * size);
+            for (total, plane) in bias.iter_mut().zip(planes) {
+                *total += super::vectorized(
+                    #[inline(always)]
+                    || sum(plane),
+                );
+            }
         }
-    }
-    Gradients {
-        x: with_x.then(|| input_gradient(kernel, gradient, channels, window)),
-        kernel: kernel_gradient(x, gradient, channels, window),
-        bias,
-    }
+    });
+    bias
 }
 
 #[inline(always)]
@@ -235,7 +235,7 @@ fn sum(values: &[f32]) -> f32 {
 }
 
 /// The input's gradient is the convolution of the output's with the kernel turned around.
-fn input_gradient(
+pub(crate) fn input_gradient(
     kernel: &[f32],
     gradient: &[f32],
     channels: Channels,
@@ -260,11 +260,16 @@ fn input_gradient(
     };
     let turned_channels =
         Channels { batch: channels.batch, input: channels.output, output: channels.input };
-    forward(gradient, &turned, None, turned_channels, &turned_window)
+    super::conv::forward(gradient, &turned, None, turned_channels, &turned_window)
 }
 
 /// The kernel's gradient: dot products of the output's gradient with shifted planes.
-fn kernel_gradient(x: &[f32], gradient: &[f32], channels: Channels, window: &Window) -> Vec<f32> {
+pub(crate) fn kernel_gradient(
+    x: &[f32],
+    gradient: &[f32],
+    channels: Channels,
+    window: &Window,
+) -> Vec<f32> {
     let layout = Layout::new(window);
     let taps = layout.taps(window);
     let area_in = window.input[0] * window.input[1];
@@ -290,16 +295,24 @@ fn kernel_gradient(x: &[f32], gradient: &[f32], channels: Channels, window: &Win
                 }
             }
         }
-        super::dispatch_by_lanes(Dots {
-            padded: &padded,
-            spread: &spread,
-            taps: &taps,
-            images: gradient.len() / (channels.output * area).max(1),
-            channels,
-            filters,
-            wide,
-            layout,
-            total: &mut total,
+        let row = channels.input * taps.len();
+        let images = gradient.len() / (channels.output * area).max(1);
+        // Groups of filters are shared among threads, several at a time if they are small.
+        let groups = TASK.div_ceil((GRADIENT_FILTERS * row * images * area).max(1));
+        let size = groups * GRADIENT_FILTERS;
+        parallel::chunks_mut(&mut total, size * row, |task, total| {
+            super::dispatch_by_lanes(Dots {
+                padded: &padded,
+                spread: &spread,
+                taps: &taps,
+                images,
+                channels,
+                filters,
+                first: task * size,
+                wide,
+                layout,
+                total,
+            });
         });
     }
     total
@@ -313,6 +326,8 @@ struct Dots<'a> {
     images: usize,
     channels: Channels,
     filters: usize,
+    /// The first filter whose gradient is in `total`.
+    first: usize,
     wide: usize,
     layout: Layout,
     total: &'a mut [f32],
@@ -336,7 +351,8 @@ impl Dots<'_> {
     fn run<S: Simd, const T: usize>(self, simd: S) {
         const F: usize = GRADIENT_FILTERS;
         let count = self.taps.len();
-        for first in (0..self.filters).step_by(F) {
+        let mine = self.total.len() / (self.channels.input * count).max(1);
+        for first in (0..mine).step_by(F) {
             for channel in 0..self.channels.input {
                 for tap in (0..count).step_by(T) {
                     // Past the last tap the last one is computed again, and not used.
@@ -344,8 +360,8 @@ impl Dots<'_> {
                     for (i, shift) in shifts.iter_mut().enumerate() {
                         *shift = self.taps[(tap + i).min(count - 1)];
                     }
-                    let sums = self.block::<S, F, T>(simd, first, channel, shifts);
-                    let used = F.min(self.channels.output.saturating_sub(first));
+                    let sums = self.block::<S, F, T>(simd, self.first + first, channel, shifts);
+                    let used = F.min(mine - first);
                     for (filter, sums) in sums.iter().take(used).enumerate() {
                         let to = ((first + filter) * self.channels.input + channel) * count + tap;
                         let to = &mut self.total[to..][..T.min(count - tap)];

@@ -2,19 +2,23 @@
 //!
 //! Each does in one pass over memory what would take several tensor operations (an activation and
 //! its gradient, a recurrent cell), or orders the work so that it stays in cache (convolution by
-//! blocks). Every loop runs on one thread in a fixed order, so its result has the same bits
-//! wherever it runs on a machine.
+//! blocks). Every value is computed by one thread in a fixed order ([`parallel`]), so it has the same
+//! bits wherever it is computed on a machine.
 
 pub(crate) mod activation;
 pub(crate) mod conv;
 mod direct;
+mod implicit;
 pub(crate) mod math;
+pub(crate) mod norm;
+pub(crate) mod parallel;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod recurrent;
 pub(crate) mod sum;
+mod tiles;
 
-pub(crate) use product::{Matrix, blocked, multiply};
+pub(crate) use product::{Matrix, blocked, multiply, product};
 use std::cell::Cell;
 use std::sync::OnceLock;
 

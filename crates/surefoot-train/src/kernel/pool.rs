@@ -1,5 +1,6 @@
 //! Pooling over windows, and its gradients.
 
+use super::parallel::{self, Shared};
 use super::{conv::Window, vectorized};
 
 /// Maxima of each window of `planes` images, and where in its plane each was found.
@@ -10,22 +11,29 @@ pub(crate) fn max(x: &[f32], planes: usize, window: &Window) -> (Vec<f32>, Vec<u
     let count = planes * window.output[0] * window.output[1];
     let mut y = vec![0.0; count];
     let mut origin = vec![0; count];
-    let rows = y.chunks_exact_mut(window.output[1]).zip(origin.chunks_exact_mut(window.output[1]));
+    let width = window.output[1];
     let inside = window.before == [0, 0] && window.after == [0, 0];
-    vectorized(
-        #[inline(always)]
-        || {
-            for (row, (y, origin)) in rows.enumerate() {
-                let (plane, oy) = (row / window.output[0], row % window.output[0]);
-                let plane = &x[plane * area..][..area];
-                if inside && window.size == [2, 2] && window.stride == [2, 2] {
-                    max_of_four(plane, window.input[1], 2 * oy, y, origin);
-                } else {
-                    max_of_any(plane, window, oy, y, origin);
+    let size = parallel::part(count, width);
+    let origins = Shared::new(&mut origin);
+    parallel::chunks_mut(&mut y, size, |index, y| {
+        // SAFETY: each part is visited once.
+        let origin = unsafe { origins.slice(index * size, y.len()) };
+        let rows = y.chunks_exact_mut(width).zip(origin.chunks_exact_mut(width));
+        vectorized(
+            #[inline(always)]
+            || {
+                for (row, (y, origin)) in (index * size / width..).zip(rows) {
+                    let (plane, oy) = (row / window.output[0], row % window.output[0]);
+                    let plane = &x[plane * area..][..area];
+                    if inside && window.size == [2, 2] && window.stride == [2, 2] {
+                        max_of_four(plane, window.input[1], 2 * oy, y, origin);
+                    } else {
+                        max_of_any(plane, window, oy, y, origin);
+                    }
                 }
-            }
-        },
-    );
+            },
+        );
+    });
     (y, origin)
 }
 
@@ -77,15 +85,19 @@ pub(crate) fn max_backward(
     let area = window.input[0] * window.input[1];
     let windows = window.output[0] * window.output[1];
     let mut out = vec![0.0; planes * area];
-    for ((plane, gradient), origin) in out
-        .chunks_exact_mut(area)
-        .zip(gradient.chunks_exact(windows))
-        .zip(origin.chunks_exact(windows))
-    {
-        for (g, &at) in gradient.iter().zip(origin) {
-            plane[at as usize] += g;
+    let size = parallel::part(out.len(), area);
+    parallel::chunks_mut(&mut out, size, |index, out| {
+        let first = index * size / area * windows;
+        for ((plane, gradient), origin) in out
+            .chunks_exact_mut(area)
+            .zip(gradient[first..].chunks_exact(windows))
+            .zip(origin[first..].chunks_exact(windows))
+        {
+            for (g, &at) in gradient.iter().zip(origin) {
+                plane[at as usize] += g;
+            }
         }
-    }
+    });
     out
 }
 

@@ -1,21 +1,26 @@
 //! Products of matrices.
 //!
-//! Large ones go to `gemm`, which first copies its operands into blocks. Where the right matrix is
-//! small enough to stay in cache and lies row by row, as the kernel of a dense or recurrent layer
-//! does, that copy is a good part of the cost; [`Narrow`] reads it where it is. `gemm-f32` is the
-//! part of `gemm` for one type; the other types take a minute to build.
+//! Large ones are shared by threads ([`tiles`]). Medium ones go to `gemm`, which first copies its
+//! operands into blocks. Where the right matrix is small enough to stay in cache and lies row by row,
+//! as the kernel of a dense or recurrent layer does, that copy is a good part of the cost; [`Narrow`]
+//! reads it where it is. `gemm-f32` is the part of `gemm` for one type; the other types take a minute
+//! to build.
 
+use super::parallel::Shared;
+use super::tiles::{self, Left, PANEL, Sink};
 use super::{Vectors, dispatch};
 use pulp::{Simd, WithSimd};
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// A matrix with strides between its rows and columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a> {
-    values: &'a [f32],
-    rows: usize,
-    columns: usize,
-    row_stride: usize,
-    column_stride: usize,
+    pub(super) values: &'a [f32],
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) row_stride: usize,
+    pub(super) column_stride: usize,
 }
 
 impl<'a> Matrix<'a> {
@@ -54,6 +59,67 @@ const SMALL: usize = 32 * 1024;
 const NARROWEST: usize = 32;
 /// Rows above which a copy into blocks pays.
 const FEW_ROWS: usize = 128;
+
+/// Multiplications from which on a product is computed by tiles.
+const LARGE: usize = 1 << 23;
+
+/// Returns true if a product of these sizes is computed by tiles.
+fn is_large(left: &Matrix<'_>, right: &Matrix<'_>) -> bool {
+    left.rows >= 8 && left.rows * right.columns * left.columns >= LARGE
+}
+
+/// `left * right`, row-major, plus `bias` in every row.
+pub(crate) fn product(left: Matrix<'_>, right: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+    if is_large(&left, &right) {
+        return by_tiles(left, right, bias);
+    }
+    let mut out = match bias {
+        Some(bias) => bias.repeat(left.rows),
+        None => vec![0.0; left.rows * right.columns],
+    };
+    multiply(&mut out, left, right, bias.is_some());
+    out
+}
+
+fn by_tiles(left: Matrix<'_>, right: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+    assert_eq!(left.columns, right.rows, "inner dimensions agree");
+    assert!(bias.is_none_or(|bias| bias.len() == right.columns), "a bias for each column");
+    let columns = right.columns;
+    let len = left.rows * columns;
+    let mut out = Vec::with_capacity(len);
+    let rows = Shared::new(&mut out.spare_capacity_mut()[..len]);
+    tiles::multiply(&Left::matrix(left), &right, columns, &Rows { rows, columns, bias });
+    // SAFETY: `tiles::multiply` has given every value to `Rows::finish`, which wrote it.
+    unsafe { out.set_len(len) };
+    out
+}
+
+/// The rows of a new matrix.
+struct Rows<'a> {
+    rows: Shared<'a, MaybeUninit<f32>>,
+    columns: usize,
+    bias: Option<&'a [f32]>,
+}
+
+impl Sink for Rows<'_> {
+    #[inline(always)]
+    fn start(&self, _row: usize, columns: Range<usize>, sums: &mut [f32]) {
+        if let Some(bias) = self.bias {
+            sums.copy_from_slice(&bias[columns]);
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&self, row: usize, columns: Range<usize>, sums: &[f32]) {
+        // SAFETY: these columns of this row are given once.
+        let to = unsafe { self.rows.slice(row * self.columns + columns.start, columns.len()) };
+        // Of known length, the copy needs no call.
+        match (to.as_mut_array::<PANEL>(), sums.as_array::<PANEL>()) {
+            (Some(to), Some(sums)) => _ = to.write_copy_of_slice(sums),
+            _ => _ = to.write_copy_of_slice(sums),
+        }
+    }
+}
 
 /// `out = left * right`, or `out += left * right` if `accumulate`; `out` is row-major.
 pub(crate) fn multiply(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
@@ -116,7 +182,7 @@ pub(crate) fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accu
 }
 
 /// Columns and inner values that are copied at once: they stay in the second cache.
-const PANEL: usize = 96;
+const COLUMNS: usize = 96;
 const DEPTH: usize = 256;
 
 /// [`multiply`] with the same bits on every machine: each value is one chain of fused
@@ -124,10 +190,10 @@ const DEPTH: usize = 256;
 /// vectors are. Neither the panels nor the parts of the inner dimension show in the result.
 fn by_panels(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
     let (columns, inner) = (right.columns, right.rows);
-    let mut panel = Vec::with_capacity(PANEL * DEPTH);
-    let mut sums = Vec::with_capacity(PANEL * left.rows);
-    for first in (0..columns).step_by(PANEL) {
-        let width = PANEL.min(columns - first);
+    let mut panel = Vec::with_capacity(COLUMNS * DEPTH);
+    let mut sums = Vec::with_capacity(COLUMNS * left.rows);
+    for first in (0..columns).step_by(COLUMNS) {
+        let width = COLUMNS.min(columns - first);
         sums.clear();
         match accumulate {
             true => out.chunks_exact(columns).for_each(|row| sums.extend(&row[first..][..width])),
@@ -276,6 +342,41 @@ mod tests {
 
     fn values(len: usize, salt: usize) -> Vec<f32> {
         (0..len).map(|i| ((i * 23 + salt * 7) % 13) as f32 - 6.0).collect()
+    }
+
+    #[test]
+    fn tiles_give_one_chain_of_fused_additions_for_each_value() {
+        for [rows, inner, columns] in [[8, 1, 1], [9, 600, 50], [70, 33, 131], [8, 1100, 16]] {
+            let (a, b) = (values(rows * inner, 1), values(inner * columns, 2));
+            let scale = |values: Vec<f32>| values.iter().map(|v| v * 0.37).collect::<Vec<_>>();
+            let (a, b, bias) = (scale(a), scale(b), scale(values(columns, 3)));
+            let (mut at, mut bt) = (vec![0.0; a.len()], vec![0.0; b.len()]);
+            (0..a.len()).for_each(|i| at[i % inner * rows + i / inner] = a[i]);
+            (0..b.len()).for_each(|i| bt[i % columns * inner + i / columns] = b[i]);
+            let lefts = [Matrix::new(&a, rows, inner), Matrix::new(&at, inner, rows).transposed()];
+            let rights =
+                [Matrix::new(&b, inner, columns), Matrix::new(&bt, columns, inner).transposed()];
+            let want: Vec<u32> = (0..rows * columns)
+                .map(|i| {
+                    let (row, column) = (i / columns, i % columns);
+                    (0..inner)
+                        .fold(bias[column], |sum, k| {
+                            a[row * inner + k].mul_add(b[k * columns + column], sum)
+                        })
+                        .to_bits()
+                })
+                .collect();
+            for vectors in [Vectors::Widest, Vectors::PortableAvx2] {
+                for threads in [1, 2, 3] {
+                    let pool = crate::worker_pool::WorkerPool::new(threads).with(vectors);
+                    for (left, right) in lefts.into_iter().flat_map(|l| rights.map(|r| (l, r))) {
+                        let out = pool.enter(|| by_tiles(left, right, Some(&bias)));
+                        let bits: Vec<u32> = out.iter().map(|v| v.to_bits()).collect();
+                        assert_eq!(bits, want, "{rows} {inner} {columns}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

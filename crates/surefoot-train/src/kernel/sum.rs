@@ -1,24 +1,33 @@
 //! Reductions of rows, each in an order that does not depend on the vectors of the machine.
 
-use super::vectorized;
+use super::{parallel, vectorized};
 
 /// Values added at once, and independent sums of them: the vectors of AVX-512, and as many as hide
 /// the latency of an addition.
 const LANES: usize = 16;
 const SUMS: usize = 8;
+/// Values from which on sums of all rows are shared, and the columns of a part.
+const SHARED: usize = 64 * 1024;
+const COLUMNS: usize = 128;
 
 /// The sum of each row of `width` values.
 pub(crate) fn each_row(values: &[f32], width: usize) -> Vec<f32> {
-    let mut out = Vec::with_capacity(values.len() / width.max(1));
-    vectorized(
-        #[inline(always)]
-        || out.extend(values.chunks_exact(width).map(row)),
-    );
+    let rows = values.len() / width.max(1);
+    let mut out = vec![0.0; rows];
+    let part = (parallel::part(values.len(), width) / width.max(1)).max(1);
+    parallel::chunks_mut(&mut out, part, |index, out| {
+        let values = values[index * part * width..].chunks_exact(width);
+        vectorized(
+            #[inline(always)]
+            || out.iter_mut().zip(values).for_each(|(sum, values)| *sum = row(values)),
+        );
+    });
     out
 }
 
+/// The sum of a row.
 #[inline(always)]
-fn row(values: &[f32]) -> f32 {
+pub(super) fn row(values: &[f32]) -> f32 {
     let mut sums = [[0.0; LANES]; SUMS];
     let mut blocks = values.chunks_exact(SUMS * LANES);
     for block in &mut blocks {
@@ -56,10 +65,13 @@ fn add(sums: &mut [f32], values: &[f32]) {
 /// The sum of all rows of `width` values, one row after the other.
 pub(crate) fn all_rows(values: &[f32], width: usize) -> Vec<f32> {
     let mut sums = vec![0.0; width];
-    vectorized(
-        #[inline(always)]
-        || values.chunks_exact(width).for_each(|row| add(&mut sums, row)),
-    );
+    let part = if values.len() < SHARED { width } else { COLUMNS };
+    parallel::chunks_mut(&mut sums, part, |index, sums| {
+        vectorized(
+            #[inline(always)]
+            || values.chunks_exact(width).for_each(|row| add(sums, &row[index * part..])),
+        );
+    });
     sums
 }
 

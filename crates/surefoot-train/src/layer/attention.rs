@@ -55,7 +55,7 @@ impl<B: Compute> Stage<B> for Attention {
         let key = self.project(&x, self.key, pass);
         let value = self.project(&x, self.value, pass);
         let scores = query.matmul(&key.clone().transpose()).mul_scalar(self.scale());
-        let weights = B::activate(Activation::Softmax, &scores);
+        let weights = B::activate(Activation::Softmax, scores);
         pass.keep(&query);
         pass.keep(&key);
         pass.keep(&value);

@@ -188,10 +188,10 @@ pub(crate) fn activate<B: Compute>(
     }
     let image = activation == Activation::Softmax && x.shape().len() == 4;
     let x = if image { channels_last(x) } else { x };
-    let y = B::activate(activation, &x);
     if !gradient_from_output(activation) {
         pass.keep(&x);
     }
+    let y = B::activate(activation, x);
     pass.keep(&y);
     if image { channels_first(y) } else { y }
 }

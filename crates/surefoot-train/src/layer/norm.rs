@@ -25,25 +25,30 @@ impl Affine {
         }
     }
 
-    /// Learns both parameters and returns the gradient of the normalised values; `rows` turns a
-    /// tensor into `[..., channels]`.
+    /// Learns both parameters from the gradient of the output.
+    fn learn<B: Compute>(
+        self,
+        gradient: &Tensor<B>,
+        normalized: &Tensor<B>,
+        pass: &mut Pass<'_, B>,
+    ) {
+        if let Some(id) = self.beta {
+            pass.learn(id, B::channel_sums(gradient, None, None));
+        }
+        if let Some(id) = self.gamma {
+            pass.learn(id, B::channel_sums(gradient, None, Some(normalized)));
+        }
+    }
+
+    /// The gradient of the normalised values, given that of the output.
     fn backward<B: Compute>(
         self,
         gradient: Tensor<B>,
-        normalized: &Tensor<B>,
         shape: &[usize],
-        rows: impl Fn(Tensor<B>) -> Tensor<B>,
-        pass: &mut Pass<'_, B>,
+        pass: &Pass<'_, B>,
     ) -> Tensor<B> {
-        if let Some(id) = self.beta {
-            pass.learn(id, rows(gradient.clone()).sum_rows());
-        }
         match self.gamma {
-            Some(id) => {
-                let product = gradient.clone().mul(normalized);
-                pass.learn(id, rows(product).sum_rows());
-                gradient.mul(&pass.parameter(id).clone().reshape(shape))
-            }
+            Some(id) => gradient.mul(&pass.parameter(id).clone().reshape(shape)),
             None => gradient,
         }
     }
@@ -60,22 +65,19 @@ pub(crate) struct BatchNorm {
 }
 
 impl BatchNorm {
-    /// `[channels]` laid out to broadcast against `x`.
-    fn layout(&self, dimensions: usize) -> Vec<usize> {
-        let mut shape = vec![1; dimensions];
-        shape[if dimensions == 4 { 1 } else { dimensions - 1 }] = self.channels;
-        shape
-    }
-
+    /// The normalised values, the output, and `1 / std` of each channel.
     fn normalize<B: Compute>(
         &self,
         x: Tensor<B>,
-        mean: Tensor<B>,
+        mean: &Tensor<B>,
         variance: Tensor<B>,
-    ) -> (Tensor<B>, Tensor<B>) {
-        let layout = self.layout(x.shape().len());
-        let inverse = variance.add_scalar(self.epsilon as f32).sqrt().recip().reshape(&layout);
-        (x.sub(&mean.reshape(&layout)).mul(&inverse), inverse)
+        pass: &Pass<'_, B>,
+    ) -> (Tensor<B>, Tensor<B>, Tensor<B>) {
+        let inverse = variance.add_scalar(self.epsilon as f32).sqrt().recip();
+        let [gamma, beta] =
+            [self.affine.gamma, self.affine.beta].map(|id| id.map(|id| pass.parameter(id)));
+        let (normalized, y) = B::normalize_channels(x, [mean, &inverse], gamma, beta);
+        (normalized, y, inverse)
     }
 
     fn upload<B: Compute>(&self, values: &[f64], pass: &Pass<'_, B>) -> Tensor<B> {
@@ -88,13 +90,91 @@ fn rows<B: Compute>(x: Tensor<B>) -> Tensor<B> {
     if x.shape().len() == 4 { channels_last(x) } else { x }
 }
 
+/// `[channels]` laid out to broadcast against a tensor of this rank. Of full rank: not every device
+/// fills up the dimensions that are missing.
+fn by_channel<B: Compute>(values: &Tensor<B>, rank: usize) -> Tensor<B> {
+    let mut shape = vec![1; rank];
+    shape[if rank == 4 { 1 } else { rank - 1 }] = values.len();
+    values.clone().reshape(&shape)
+}
+
+/// [`Compute::channel_sums`] from simpler operations.
+pub(crate) fn channel_sums<B: Compute>(
+    x: &Tensor<B>,
+    scale: Option<&Tensor<B>>,
+    factor: Option<&Tensor<B>>,
+) -> Tensor<B> {
+    let mut x = x.clone();
+    if let Some(scale) = scale {
+        let scale = by_channel(scale, x.shape().len());
+        x = x.mul(&scale);
+    }
+    if let Some(factor) = factor {
+        x = x.mul(factor);
+    }
+    rows(x).sum_rows()
+}
+
+/// [`Compute::normalize_channels`] from simpler operations.
+pub(crate) fn normalize_channels<B: Compute>(
+    x: Tensor<B>,
+    statistics: [&Tensor<B>; 2],
+    gamma: Option<&Tensor<B>>,
+    beta: Option<&Tensor<B>>,
+) -> (Tensor<B>, Tensor<B>) {
+    let rank = x.shape().len();
+    let [mean, inverse] = statistics.map(|values| by_channel(values, rank));
+    let normalized = x.sub(&mean).mul(&inverse);
+    let mut y = normalized.clone();
+    if let Some(gamma) = gamma {
+        y = y.mul(&by_channel(gamma, rank));
+    }
+    if let Some(beta) = beta {
+        y = y.add(&by_channel(beta, rank));
+    }
+    (normalized, y)
+}
+
+/// [`Compute::normalize_channels_backward`] from simpler operations.
+pub(crate) fn normalize_channels_backward<B: Compute>(
+    gradient: Tensor<B>,
+    normalized: &Tensor<B>,
+    gamma: Option<&Tensor<B>>,
+    statistics: [&Tensor<B>; 3],
+) -> Tensor<B> {
+    let rank = gradient.shape().len();
+    let [mean, product, inverse] = statistics.map(|values| by_channel(values, rank));
+    let gradient = match gamma {
+        Some(gamma) => gradient.mul(&by_channel(gamma, rank)),
+        None => gradient,
+    };
+    gradient.sub(&mean).sub(&normalized.clone().mul(&product)).mul(&inverse)
+}
+
+/// [`Compute::channel_moments`] from the values.
+pub(crate) fn channel_moments<B: Compute>(x: &Tensor<B>, channels: usize) -> Vec<[f64; 2]> {
+    let count = (x.len() / channels) as f64;
+    let image = x.shape().len() == 4;
+    let area = if image { x.len() / channels / x.shape()[0].max(1) } else { 1 };
+    B::read(x, |values| {
+        let mut out = vec![[0.0; 2]; channels];
+        for (i, plane) in values.chunks_exact(area).enumerate() {
+            out[i % channels][0] += plane.iter().map(|&v| f64::from(v)).sum::<f64>();
+        }
+        out.iter_mut().for_each(|[mean, _]| *mean /= count);
+        for (i, plane) in values.chunks_exact(area).enumerate() {
+            let [mean, squares] = &mut out[i % channels];
+            *squares += plane.iter().map(|&v| (f64::from(v) - *mean).powi(2)).sum::<f64>();
+        }
+        out
+    })
+}
+
 impl<B: Compute> Stage<B> for BatchNorm {
     fn forward(&self, x: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
-        let mean = pass.parameter(self.moving_mean).clone();
+        let mean = pass.parameter(self.moving_mean);
         let variance = pass.parameter(self.moving_variance).clone();
-        let layout = self.layout(x.shape().len());
-        let (normalized, _) = self.normalize(x, mean, variance);
-        self.affine.forward(normalized, &layout, pass)
+        self.normalize(x, mean, variance, pass).1
     }
 
     fn backward(&self, _gradient: Tensor<B>, _pass: &mut Pass<'_, B>) -> Tensor<B> {
@@ -110,28 +190,10 @@ impl<B: Compute> Stage<B> for BatchNorm {
 impl<B: Compute> Synchronous<B> for BatchNorm {
     fn gather(&self, x: &Tensor<B>) -> Vec<f64> {
         let n = self.channels;
-        let count = x.len() / n;
-        let mut out = vec![0.0; 1 + 2 * n];
-        out[0] = count as f64;
-        let (means, squares) = out[1..].split_at_mut(n);
-        let image = x.shape().len() == 4;
-        let batch = x.shape()[0];
-        let area = if image { count / batch.max(1) } else { 1 };
-        B::read(x, |values| {
-            // Position of channel c of row r: images have whole planes per channel.
-            let each = |visit: &mut dyn FnMut(usize, &[f32])| {
-                for (i, plane) in values.chunks_exact(area).enumerate() {
-                    visit(i % n, plane);
-                }
-            };
-            each(&mut |c, plane| {
-                means[c] += plane.iter().map(|&v| f64::from(v)).sum::<f64>();
-            });
-            means.iter_mut().for_each(|m| *m /= count as f64);
-            each(&mut |c, plane| {
-                squares[c] += plane.iter().map(|&v| (f64::from(v) - means[c]).powi(2)).sum::<f64>();
-            });
-        });
+        let moments = B::channel_moments(x, n);
+        let mut out = vec![(x.len() / n) as f64];
+        out.extend(moments.iter().map(|[mean, _]| mean));
+        out.extend(moments.iter().map(|[_, squares]| squares));
         out
     }
 
@@ -160,47 +222,42 @@ impl<B: Compute> Synchronous<B> for BatchNorm {
         let mean = self.upload(&whole[1..=n], pass);
         let variances: Vec<f64> = whole[1 + n..].iter().map(|s| s / whole[0]).collect();
         let variance = self.upload(&variances, pass);
-        let layout = self.layout(x.shape().len());
-        let (normalized, inverse) = self.normalize(x, mean, variance);
+        let (normalized, y, inverse) = self.normalize(x, &mean, variance, pass);
         pass.keep(&inverse);
         pass.keep(&normalized);
-        self.affine.forward(normalized, &layout, pass)
+        y
     }
 
     fn gather_backward(&self, gradient: &Tensor<B>, pass: &mut Pass<'_, B>) -> Vec<f64> {
         let normalized = pass.take();
-        let layout = self.layout(gradient.shape().len());
-        let gradient = self.affine.backward(gradient.clone(), &normalized, &layout, rows, pass);
-        let sum = rows(gradient.clone()).sum_rows();
-        let product = rows(gradient.clone().mul(&normalized)).sum_rows();
+        self.affine.learn(gradient, &normalized, pass);
+        let gamma = self.affine.gamma.map(|id| pass.parameter(id));
         let mut out = vec![(gradient.len() / self.channels) as f64];
-        for part in [sum, product] {
-            B::read(&part, |values| {
+        for factor in [None, Some(&normalized)] {
+            B::read(&B::channel_sums(gradient, gamma, factor), |values| {
                 out.extend(values.iter().map(|&v| f64::from(v)));
             });
         }
         pass.keep(&normalized);
-        pass.keep(&gradient);
         out
     }
 
     fn apply_backward(
         &self,
-        _gradient: Tensor<B>,
+        gradient: Tensor<B>,
         whole: &[f64],
         pass: &mut Pass<'_, B>,
     ) -> Tensor<B> {
         let n = self.channels;
-        let gradient = pass.take();
         let normalized = pass.take();
         let inverse = pass.take();
-        let layout = self.layout(gradient.shape().len());
         let mean = |values: &[f64]| -> Tensor<B> {
             let means: Vec<f64> = values.iter().map(|v| v / whole[0]).collect();
-            self.upload(&means, pass).reshape(&layout)
+            self.upload(&means, pass)
         };
         let (sum, product) = (mean(&whole[1..=n]), mean(&whole[1 + n..]));
-        gradient.sub(&sum).sub(&normalized.mul(&product)).mul(&inverse)
+        let gamma = self.affine.gamma.map(|id| pass.parameter(id));
+        B::normalize_channels_backward(gradient, &normalized, gamma, [&sum, &product, &inverse])
     }
 
     fn moving(&self, whole: &[f64]) -> Vec<MovingUpdate> {
@@ -214,17 +271,17 @@ impl<B: Compute> Synchronous<B> for BatchNorm {
     }
 }
 
-/// Centres and scales the last dimension; returns the normalised values and `1 / std`.
-fn normalize_last<B: Compute>(x: Tensor<B>, epsilon: f64) -> (Tensor<B>, Tensor<B>) {
+/// [`Compute::normalize_last`] from simpler operations.
+pub(crate) fn normalize_last<B: Compute>(x: Tensor<B>, epsilon: f32) -> (Tensor<B>, Tensor<B>) {
     let mean = x.clone().mean_last();
     let centered = x.sub(&mean);
     let variance = centered.clone().mul(&centered).mean_last();
-    let inverse = variance.add_scalar(epsilon as f32).sqrt().recip();
+    let inverse = variance.add_scalar(epsilon).sqrt().recip();
     (centered.mul(&inverse), inverse)
 }
 
-/// The gradient of [`normalize_last`].
-fn normalize_last_backward<B: Compute>(
+/// [`Compute::normalize_last_backward`] from simpler operations.
+pub(crate) fn normalize_last_backward<B: Compute>(
     gradient: Tensor<B>,
     normalized: &Tensor<B>,
     inverse: &Tensor<B>,
@@ -253,7 +310,7 @@ pub(crate) struct LayerNorm {
 impl<B: Compute> Stage<B> for LayerNorm {
     fn forward(&self, x: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let image = x.shape().len() == 4;
-        let (normalized, inverse) = normalize_last(rows(x), self.epsilon);
+        let (normalized, inverse) = B::normalize_last(rows(x), self.epsilon as f32);
         pass.keep(&inverse);
         pass.keep(&normalized);
         let layout = last_only(&normalized.shape());
@@ -265,8 +322,15 @@ impl<B: Compute> Stage<B> for LayerNorm {
         let image = gradient.shape().len() == 4;
         let (normalized, inverse) = (pass.take(), pass.take());
         let layout = last_only(&normalized.shape());
-        let gradient = self.affine.backward(rows(gradient), &normalized, &layout, |x| x, pass);
-        let d_x = normalize_last_backward(gradient, &normalized, &inverse);
+        let gradient = rows(gradient);
+        // Positions are rows here, also those of an image.
+        let flat = |x: &Tensor<B>| {
+            let width = layout[layout.len() - 1];
+            x.clone().reshape(&[x.len() / width, width])
+        };
+        self.affine.learn(&flat(&gradient), &flat(&normalized), pass);
+        let gradient = self.affine.backward(gradient, &layout, pass);
+        let d_x = B::normalize_last_backward(gradient, &normalized, &inverse);
         if image { channels_first(d_x) } else { d_x }
     }
 }
@@ -322,7 +386,7 @@ fn channels_run_fastest(shape: &[usize]) -> bool {
 impl<B: Compute> Stage<B> for GroupNorm {
     fn forward(&self, x: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let shape = x.shape();
-        let (normalized, inverse) = normalize_last(self.grouped(x), self.epsilon);
+        let (normalized, inverse) = B::normalize_last(self.grouped(x), self.epsilon as f32);
         pass.keep(&inverse);
         pass.keep(&normalized);
         let normalized = Self::ungrouped(normalized, &shape);
@@ -332,14 +396,9 @@ impl<B: Compute> Stage<B> for GroupNorm {
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let shape = gradient.shape();
         let (normalized, inverse) = (pass.take(), pass.take());
-        let gradient = self.affine.backward(
-            gradient,
-            &Self::ungrouped(normalized.clone(), &shape),
-            &Self::layout(&shape),
-            rows,
-            pass,
-        );
-        let d_x = normalize_last_backward(self.grouped(gradient), &normalized, &inverse);
+        self.affine.learn(&gradient, &Self::ungrouped(normalized.clone(), &shape), pass);
+        let gradient = self.affine.backward(gradient, &Self::layout(&shape), pass);
+        let d_x = B::normalize_last_backward(self.grouped(gradient), &normalized, &inverse);
         Self::ungrouped(d_x, &shape)
     }
 }

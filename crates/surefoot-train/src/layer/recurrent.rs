@@ -445,7 +445,7 @@ impl<B: Compute> Step<'_, B> {
 
 /// Applies a gate's activation; keeps its input where needed, and its output.
 fn gate<B: Compute>(activation: Activation, x: &Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
-    let y = B::activate(activation, x);
+    let y = B::activate(activation, x.clone());
     if !gradient_from_output(activation) {
         pass.keep(x);
     }

@@ -108,8 +108,8 @@ pub struct TrainingResult {
     pub model: Vec<Weight>,
 }
 
-/// Workers that speed up an evaluation, however few the shards.
-const EVALUATION_WORKERS: usize = 8;
+/// Workers that can share operations and evaluations, however few the shards.
+const MOST_WORKERS: usize = 8;
 
 /// A plan being trained on one device.
 pub struct TrainingRun<'a, B: Compute> {
@@ -179,8 +179,7 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
             device,
             network,
             parameters,
-            // Workers beyond the shards help in evaluations only.
-            worker_pool: WorkerPool::new(workers.min(shards.max(EVALUATION_WORKERS)))
+            worker_pool: WorkerPool::new(workers.min(shards.max(MOST_WORKERS)))
                 .with(Vectors::of(&plan.training)),
             step: 0,
             best: None,
@@ -195,7 +194,7 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
 
     /// Changes the number of threads that share a step. The bits stay the same.
     pub fn set_workers(&mut self, workers: usize) {
-        let workers = workers.min(self.shards.max(EVALUATION_WORKERS));
+        let workers = workers.min(self.shards.max(MOST_WORKERS));
         if workers != self.worker_pool.size() {
             self.worker_pool = WorkerPool::new(workers).with(self.worker_pool.vectors);
         }
@@ -215,6 +214,17 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
 
     fn steps_per_epoch(&self) -> u64 {
         steps_per_epoch(self.plan, self.data)
+    }
+
+    /// Calls `body`; the workers share the operations in it if a step is large and is not cut into
+    /// shards.
+    fn share<R: Send>(&mut self, body: impl FnOnce(&mut Self) -> R + Send) -> R {
+        let work = self.network.work.saturating_mul(batch_size(self.plan, self.data) as u64);
+        if self.shards > 1 || work < WORTH_SHARING {
+            return self.worker_pool.vectors.within(|| body(self));
+        }
+        let worker_pool = self.worker_pool.clone();
+        worker_pool.enter(|| body(self))
     }
 }
 
@@ -288,16 +298,21 @@ fn steps_per_epoch(plan: &Plan, data: &Dataset) -> u64 {
     data.train.len.div_ceil(plan.training.batch_size) as u64
 }
 
-/// Shards per batch: enough to share among workers, each large enough to compute efficiently.
-/// Depends on the plan alone.
+/// Multiplications of a forward pass below which sharing a step costs more than it gains.
+const WORTH_SHARING: u64 = 4_000_000;
+
+/// Shards per batch: enough to share among workers, each large enough to compute efficiently. A large
+/// network has one, since each shard needs a gradient of all parameters; its operations are shared
+/// instead. Depends on the plan alone.
 fn shards<B: Compute>(plan: &Plan, network: &Network<B>, batch: usize) -> usize {
     /// Minimum samples per shard.
     const SAMPLES: usize = 32;
-    /// Multiplications below which sharing a step costs more than it gains.
-    const WORTH_SHARING: u64 = 4_000_000;
+    /// Parameters above which the gradients of shards cost more than sharing every operation.
+    const LARGE: u64 = 1 << 20;
     match plan.training.shards {
         Some(shards) => shards,
         None if network.work.saturating_mul(batch as u64) < WORTH_SHARING => 1,
+        None if network.parameters() > LARGE => 1,
         None => (batch / SAMPLES).clamp(1, 8),
     }
 }

@@ -33,6 +33,11 @@ fn avx2_and_avx512_give_one_digest() {
                   { layer = \"group_norm\", groups = 3 }, { layer = \"activation\", activation = \"silu\" }, \
                   { layer = \"conv2d\", filters = 5, kernel_size = 3, strides = 2 }, \
                   { layer = \"max_pool2d\", pool_size = 2 }, { layer = \"flatten\" }".to_owned()),
+        // Products and convolutions by tiles.
+        (images, "{ layer = \"conv2d\", filters = 64, kernel_size = 3 }, \
+                  { layer = \"conv2d\", filters = 256, kernel_size = 3, strides = 2 }, \
+                  { layer = \"conv2d\", filters = 128, kernel_size = 3, padding = \"same\" }, \
+                  { layer = \"flatten\" }, { layer = \"dense\", units = 300 }".to_owned()),
         (texts, format!("{embedding}, {{ layer = \"lstm\", units = 20, return_sequences = true }}, \
                          {{ layer = \"gru\", units = 20 }}")),
         (texts, format!("{embedding}, {{ layer = \"transformer\", num_heads = 2, feed_forward = 40 }}, \

@@ -51,6 +51,10 @@ impl<B: Compute> TrainingRun<'_, B> {
 
     /// One optimizer step on the training samples `ids`.
     pub(super) fn advance(&mut self, ids: &[usize], epoch: u64) -> Observation {
+        self.share(|run| run.learn(ids, epoch))
+    }
+
+    fn learn(&mut self, ids: &[usize], epoch: u64) -> Observation {
         let optimizer = &self.plan.training.optimizer;
         let watch = &self.plan.watch;
         let rate = learning_rate(
@@ -74,7 +78,7 @@ impl<B: Compute> TrainingRun<'_, B> {
         };
         let (outcome, moving) = shard::compute(
             &self.network,
-            &self.parameters,
+            &mut self.parameters,
             batch,
             (self.shards, &self.worker_pool),
             self.schedule.look(step, watch),

@@ -164,7 +164,11 @@ impl<B: Compute> TrainingRun<'_, B> {
         if self.data.validation.len > 0 { Split::Validation } else { Split::Train }
     }
 
-    fn evaluate(&self, split: Split, epoch: u64) -> Evaluation {
+    fn evaluate(&mut self, split: Split, epoch: u64) -> Evaluation {
+        self.share(|run| run.judge(split, epoch))
+    }
+
+    fn judge(&self, split: Split, epoch: u64) -> Evaluation {
         let (part, examples) = match split {
             Split::Train => (&self.data.train, &self.train),
             Split::Validation => (&self.data.validation, &self.validation),

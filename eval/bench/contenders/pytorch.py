@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from protocol import BATCH, MLP_BATCH, MLP_EPOCHS, MLP_SAMPLES, THREADS, Train, 
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-LSTM_DATA = Path(__file__).parents[1] / ".data"
+DATA = Path(__file__).parents[1] / ".data"
 
 Batches = Callable[[], Iterator[tuple[Tensor, Tensor]]]
 
@@ -133,12 +134,102 @@ class LastOfLstm(nn.Module):
 
 
 def lstm() -> Train:
-    x = torch.from_numpy(np.load(LSTM_DATA / "lstm_features.npy"))
-    y = torch.from_numpy(np.load(LSTM_DATA / "lstm_labels.npy"))
+    x = torch.from_numpy(np.load(DATA / "lstm_features.npy"))
+    y = torch.from_numpy(np.load(DATA / "lstm_labels.npy"))
     return training(LastOfLstm(), nn.CrossEntropyLoss(), shuffled(x, y, BATCH, 2))
+
+
+def medium(model: nn.Module, x: Tensor, y: Tensor, batch: int, epochs: int, compiled: bool) -> Train:
+    """Trains, then evaluates the training split once, as Surefoot does without a validation split."""
+    if compiled:
+        model = torch.compile(model)
+    loss = nn.CrossEntropyLoss()
+    steps = training(model, loss, shuffled(x, y, batch, epochs))
+
+    def train() -> int:
+        taken = steps()
+        model.eval()
+        with torch.no_grad():
+            loss(model(x), y)
+        return taken
+
+    return train
+
+
+def wide_mlp(compiled: bool = False) -> Train:
+    model = nn.Sequential(nn.Linear(784, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 10))
+    return medium(model, torch.randn(256, 784), torch.randint(10, (256,)), 128, 10, compiled)
+
+
+class Blocks(nn.Module):
+    """Transformer blocks on tokens, then an output for the sequence or for each position."""
+
+    def __init__(self, symbols: int, steps: int, width: int, heads: int, blocks: int, activation: nn.Module, outputs: int, pooled: bool) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(symbols, width)
+        self.positions = nn.Parameter(torch.zeros(steps, width))
+        block = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, activation, batch_first=True, norm_first=True)
+        self.blocks = nn.TransformerEncoder(block, blocks, nn.LayerNorm(width), enable_nested_tensor=False)
+        self.output = nn.Linear(width, outputs)
+        self.pooled = pooled
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.blocks(self.embedding(x) + self.positions)
+        # Cross entropy takes the classes of `[batch, steps]` in the second dimension.
+        return self.output(y.mean(1)) if self.pooled else self.output(y).transpose(1, 2)
+
+
+def transformer(compiled: bool = False) -> Train:
+    model = Blocks(8, 64, 256, 4, 3, nn.ReLU(), 8, pooled=True)
+    x = torch.randint(8, (32, 64))
+    return medium(model, x, x[:, 0], 32, 8, compiled)
+
+
+def gpt(compiled: bool = False) -> Train:
+    model = Blocks(64, 128, 384, 6, 6, nn.GELU("tanh"), 64, pooled=False)
+    tokens, following = (torch.from_numpy(np.load(DATA / f"gpt_{name}.npy")) for name in ("tokens", "next"))
+    return medium(model, tokens, following.squeeze(-1), 8, 6, compiled)
+
+
+class Residual(nn.Module):
+    """`relu(layers(x) + shortcut(x))`"""
+
+    def __init__(self, layers: nn.Module, shortcut: nn.Module | None = None) -> None:
+        super().__init__()
+        self.layers = layers
+        self.shortcut = shortcut or nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.layers(x) + self.shortcut(x))
+
+
+def residual(compiled: bool = False) -> Train:
+    parts: list[nn.Module] = []
+    for i, o in pairwise([3, 64, 128, 256]):
+        parts += [nn.Conv2d(i, o, 3, padding=1), nn.ReLU()]
+        parts += [Residual(nn.Sequential(nn.Conv2d(o, o, 3, padding=1), nn.ReLU(), nn.Conv2d(o, o, 3, padding=1)))]
+        parts += [nn.MaxPool2d(2)]
+    model = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))
+    return medium(model, *images(32, 32, 3), 32, 6, compiled)
+
+
+def resnet18(compiled: bool = False) -> Train:
+    def convolution(i: int, o: int, stride: int = 1, size: int = 3) -> list[nn.Module]:
+        return [nn.Conv2d(i, o, size, stride, padding=size // 2, bias=False), nn.BatchNorm2d(o)]
+
+    parts = [*convolution(3, 64), nn.ReLU()]
+    for i, o in pairwise([64, 64, 128, 256, 512]):
+        stride = 1 if i == o else 2
+        shortcut = None if i == o else nn.Sequential(*convolution(i, o, 2, size=1))
+        parts += [Residual(nn.Sequential(*convolution(i, o, stride), nn.ReLU(), *convolution(o, o)), shortcut)]
+        parts += [Residual(nn.Sequential(*convolution(o, o), nn.ReLU(), *convolution(o, o)))]
+    model = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return medium(model, *images(64, 32, 3), 64, 3, compiled)
 
 
 if __name__ == "__main__":
     torch.manual_seed(1)
     cases = [mlp, mlp_fused, mlp_loader, lenet, cnn, lstm]
-    serve({case.__name__: case for case in cases})
+    mediums = [wide_mlp, transformer, gpt, residual, resnet18]
+    served = {case.__name__: case for case in [*cases, *mediums]}
+    serve(served | {f"{case.__name__}_compiled": partial(case, compiled=True) for case in mediums})

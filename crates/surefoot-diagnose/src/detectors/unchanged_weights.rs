@@ -10,7 +10,8 @@ use crate::measure::Measure;
 /// weight in single precision is a vanishing gradient, and not reported here. A batch contains some
 /// rows of an embedding only, so an embedding counts as unchanged if it has no gradient either, as one
 /// that was left out of the optimizer. After a step that destroyed the weights, layers without a
-/// gradient are a consequence. It is a problem if no layer has ever changed, and otherwise a warning.
+/// gradient are a consequence. It is a problem if no layer has ever changed in spite of
+/// its gradient, and otherwise a warning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnchangedWeights;
 
@@ -62,7 +63,10 @@ impl Detector for UnchangedWeights {
             "Weights that should learn do not change at all.",
         );
         let (peak, _) = context.curve.peak_update();
-        let nothing_learns = peak == 0.0 && layers.len() == conditions::weighted(context).len();
+        // Without any gradient, the problem is another one.
+        let has_gradient = context.curve.last_layers()?.iter().any(|it| it.gradient > Some(0.0));
+        let nothing_learns =
+            peak == 0.0 && has_gradient && layers.len() == conditions::weighted(context).len();
         let finding = if nothing_learns { finding.certain() } else { finding.warning() };
         Some(
             finding

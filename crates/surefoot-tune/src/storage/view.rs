@@ -144,7 +144,12 @@ impl View {
     pub fn value(&self, number: u64) -> Option<f64> {
         let trial = self.trials.get(usize::try_from(number).ok()?)?;
         match trial.state {
-            TrialState::Paused => self.curve(number)?.best().map(|cost| self.direction.value(cost)),
+            TrialState::Paused => {
+                let costs = self.reports(number).iter();
+                let costs = costs.map(|report| self.direction.cost(report.value));
+                let best = costs.filter(|cost| cost.is_finite()).reduce(f64::min);
+                best.map(|cost| self.direction.value(cost))
+            }
             _ => trial.value(),
         }
     }

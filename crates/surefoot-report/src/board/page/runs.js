@@ -4,7 +4,7 @@ import { LineChart } from "./chart.js";
 import { capital, count, date, get, h, lineColour, metric, metricName, number, spark, time } from "./dom.js";
 import { DataTable } from "./table.js";
 
-const STATES = ["complete", "paused", "pruned", "failed", "running"];
+const STATES = ["complete", "paused", "pruned", "failed"];
 const STATUSES = ["running", "normal", "repaired", "problem", "failed", "pruned", "unfinished", "damaged"];
 const CLASSES = { normal: "good", repaired: "good", problem: "bad", failed: "bad", damaged: "bad", running: "live" };
 
@@ -142,10 +142,11 @@ export class RunsPage {
     const text = JSON.stringify(studies);
     if (!studies.length || text === this.studiesText) return;
     this.studiesText = text;
+    const states = (study) => STATES.filter((state) => study[state]).map((state) => `${count(study[state])} ${state}`).join(", ");
     const card = (study) => h("a", { class: "card study-card", href: `#/study?${new URLSearchParams({ id: study.id })}` },
       h("h3", {}, study.name, study.running ? h("span", { class: "tag live" }, `${count(study.running)} running`) : ""),
       h("p", { class: "best" }, study.best === null ? "no result yet" : [h("b", {}, number(study.best)), ` best ${study.objective}`]),
-      h("p", { class: "note" }, `${count(study.trials)} trials${study.trials ? ": " : ""}${STATES.filter((state) => study[state]).map((state) => `${count(study[state])} ${state}`).join(", ")}`),
+      h("p", { class: "note" }, [`${count(study.trials)} trials`, states(study)].filter(Boolean).join(": ")),
       h("p", { class: "note path" }, study.store));
     this.studies.replaceChildren(h("h2", {}, "Studies"), h("div", { class: "cards" }, studies.map(card)));
   }

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -47,9 +47,9 @@ TASKS = [
     Task("exchange-transformer", "exchange", 500, 500, 2000, 6e11, "median", False),
 ]
 SAMPLERS = ["random", "gp", "tpe", "smac"]
-# No pruners, the paper's baseline rule, the seven indicators, the same as published, the default pruners, and the default
-# scheduler, which pauses trials.
-VARIANTS = ["plain", "rule", "diagnosis", "bttackler", "surefoot", "freeze_thaw"]
+# No pruners, the paper's baseline rule, the seven indicators, the same as published, the default pruners, the default
+# scheduler with the points of the sampler, and the same with its own points, which is the default of `surefoot tune`.
+VARIANTS = ["plain", "rule", "diagnosis", "bttackler", "surefoot", "freeze_thaw", "default"]
 # Each indicator alone, as published (Table 5).
 INDICATORS = ["agv", "eag", "plc", "erg", "lar", "ulc", "nmg"]
 # All samples and the paper's epochs.
@@ -119,6 +119,7 @@ def variants(task: Task) -> dict[str, list[str]]:
         "bttackler": [],
         "surefoot": ["diagnosis", "prospect"],
         "freeze_thaw": ["diagnosis"],
+        "default": [],
         **{indicator: [indicator] for indicator in INDICATORS},
     }
 
@@ -149,10 +150,12 @@ def search(
     task: Task, sampler: str, variant: str, seed: int, study: Path, work: Path, budget: float, full: bool
 ) -> Search:
     """Runs a search, or reads the cached result for the same study, data and options."""
-    name = f"{task.name}-{sampler}-{variant}-{seed}"
+    name = f"{task.name}-{variant if variant == 'default' else f'{sampler}-{variant}'}-{seed}"
     result = work / f"{name}.jsonl"
     options = ["--workers", "1", "--threads", "1"]
-    options += ["--sampler", sampler, "--seed", str(seed), "--set", f"tune.operations={budget:.0f}"]
+    if variant != "default":
+        options += ["--sampler", sampler]
+    options += ["--seed", str(seed), "--set", f"tune.operations={budget:.0f}"]
     if variant == "rule":
         # Published rules have no protection.
         options += ["--set", "tune.protect=0"]
@@ -283,9 +286,9 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
             "more_random": mean_or_none(row["more"][-1] for row in group if row["sampler"] == "random"),
         }
     # With random sampling, trials of the same number have the same point, so the plain search shows the full
-    # curves of pruned trials.
+    # curves of pruned trials. The default search has other points.
     spared = {}
-    for variant in compared:
+    for variant in (v for v in compared if v != "default"):
         lost = total = 0
         for task in tasks:
             for seed in seeds:
@@ -344,12 +347,13 @@ def show(result: dict[str, Any], out: Any) -> None:
     print("| target | 45% | | | 75% | +70% | | never |", file=out)
     print("| paper | | | 40% | 72% | | +69% | |", file=out)
     for variant, row in result["overall"].items():
-        best = result["true_best"][variant]
+        best = result["true_best"].get(variant)
         smac = "" if row["tsba_smac"] is None else percent(row["tsba_smac"])
         random = "" if row["more_random"] is None else f"{row['more_random']:+.0%}"
         cells = [variant, percent(row["tsba"]), percent(row["tsba_average"]), smac, percent(row["top10hr"])]
         cells += [f"{row['more']:+.0%}", random]
-        print(f"| {' | '.join(cells)} | {best['best_pruned']} of {best['searches']} |", file=out)
+        cells.append(f"{best['best_pruned']} of {best['searches']}" if best else "")
+        print(f"| {' | '.join(cells)} |", file=out)
 
 
 def main() -> None:
@@ -378,7 +382,15 @@ def main() -> None:
     chosen = ["plain"] + [v for v in VARIANTS if v != "plain" and (not given.variant or v in given.variant)]
     if given.indicators:
         chosen = ["plain", *INDICATORS]
-    jobs = [(t, sampler, variant, seed) for seed in seeds for t in tasks for sampler in samplers for variant in chosen]
+    # The default search has no sampler: one is compared with the plain searches of all.
+    jobs = [
+        (t, sampler, variant, seed)
+        for seed in seeds
+        for t in tasks
+        for sampler in samplers
+        for variant in chosen
+        if variant != "default" or sampler == samplers[0]
+    ]
     done: list[Search] = []
     with ThreadPoolExecutor(given.jobs) as pool:
         futures = [
@@ -389,6 +401,8 @@ def main() -> None:
             done.append(future.result())
             print(f"\r{len(done)} of {len(jobs)} searches", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
+    default = [s for s in done if s.variant == "default"]
+    done += [replace(s, sampler=sampler) for s in default for sampler in samplers[1:]]
     result = tables(done, budgets)
     show(result, sys.stderr if given.json else sys.stdout)
     if given.json:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ class DiagnosisPruner(optuna.pruners.BasePruner):
             found = json.loads(reason)
         else:
             return False
+        # The trial is a copy, and only its storage takes attributes here.
         for key, value in ((REASON, found["by"]), (MESSAGE, found["message"])):
             study._storage.set_trial_user_attr(trial._trial_id, key, value)
         return True
@@ -114,6 +116,7 @@ def _findings(trial: FrozenTrial, cost: float, epoch: int) -> tuple[list[str], l
     watched = session.latest()
     if watched is None or (trial.datetime_start is not None and watched.begun < trial.datetime_start.timestamp()):
         return [], [], None
+    watched.flush()
     new = watched.core.ask_indicators(cost, epoch)
     earlier = list(watched.indicator_findings)
     watched.indicator_findings += new
@@ -165,7 +168,7 @@ class Sampler(optuna.samplers.BaseSampler):
     ) -> Any:
         """Samples one parameter."""
         # Parameters must not share their draws.
-        seed = _core.key(self._seed, sum(ord(it) * 31**i for i, it in enumerate(param_name)) % 2**63, 0, 0) >> 1
+        seed = _core.key(self._seed, zlib.crc32(param_name.encode()), 0, 0)
         return self._sample(study, trial, {param_name: param_distribution}, seed)[param_name]
 
     def _sample(
@@ -178,9 +181,8 @@ class Sampler(optuna.samplers.BaseSampler):
             outcome = _outcome(other, sign)
             if outcome is None or other.number == trial.number:
                 continue
-            known = [key for key, it in space.items() if key in other.params and it._contains(it.to_internal_repr(other.params[key]))]
-            if len(known) == len(space):
-                point = {key: _to_point(space[key], other.params[key]) for key in known}
+            if all(key in other.params and _contains(it, other.params[key]) for key, it in space.items()):
+                point = {key: _to_point(it, other.params[key]) for key, it in space.items()}
                 history.append({"number": other.number, "point": point, "outcome": outcome})
         answer = _core.suggest(self._sampler, json.dumps(parameters), seed, trial.number, json.dumps(history))
         return {key: _from_point(space[key], value) for key, value in json.loads(answer).items()}
@@ -267,6 +269,14 @@ def _domain(distribution: BaseDistribution) -> dict[str, list[Any]]:
 def _step(distribution: BaseDistribution) -> float | None:
     step = getattr(distribution, "step", None)
     return None if step is None or (isinstance(distribution, IntDistribution) and step == 1) else step
+
+
+def _contains(distribution: BaseDistribution, value: Any) -> bool:
+    """True if the value is in the range, which may differ from trial to trial."""
+    if isinstance(distribution, CategoricalDistribution):
+        return value in distribution.choices
+    assert isinstance(distribution, (FloatDistribution, IntDistribution))
+    return isinstance(value, (int, float)) and distribution.low <= value <= distribution.high
 
 
 def _to_point(distribution: BaseDistribution, value: Any) -> Any:

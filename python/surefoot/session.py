@@ -194,6 +194,7 @@ class Session:
         )
         if trial is not None:
             self.core.set_trial(trial.core)
+            trial.before_report = self.flush
         elif indicators:
             self.core.start_indicators(indicators[-1])
         self.indicator_findings: list[str] = []
@@ -260,6 +261,11 @@ class Session:
         """Reports loss and metric of a whole split of the data."""
         if self.core.evaluation(split, loss, epoch=epoch, metric=metric) > len(self.findings):
             self.report_new()
+
+    def flush(self) -> None:
+        """Shows all steps so far to the detectors and reports what they have found."""
+        self.core.flush()
+        self.report_new()
 
     def finish(
         self, *, completed: bool, weights: list[tuple[str, int, int, str]] | None = None

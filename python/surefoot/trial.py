@@ -8,7 +8,7 @@ import os
 import pickle
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, SupportsFloat, TypeVar
 
@@ -55,6 +55,8 @@ class Trial:
         self.dir = Path(core.directory)
         self.params: dict[str, Any] = json.loads(core.point)
         self.diagnoses = diagnoses
+        self.before_report: Callable[[], None] = lambda: None
+        """Called before a report, which the indicators answer: a watched training shows them all of its steps."""
         self._resumes = resumes
         self._epoch = 0
         self._planned: int | None = None
@@ -80,7 +82,7 @@ class Trial:
         return float(self._suggest(name, {kind: [float(low), float(high)]}, step))
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
-        """Returns an integer from ``low`` to ``high``, both included. The arguments are those of :meth:`suggest_float`."""
+        """Returns an integer from ``low`` to ``high``, both included. Same arguments as :meth:`suggest_float`."""
         if step < 1 or (log and step != 1):
             raise ValueError(f"{name}: step must be at least 1, and 1 with log")
         kind = "log_int" if log else "int"
@@ -121,6 +123,7 @@ class Trial:
             epochs: Total number of epochs. Not needed with :meth:`epochs`.
             loss: Training loss, for indicators that need it. Not needed with :func:`surefoot.watch`.
         """
+        self.before_report()
         self._planned = epochs if epochs is not None else self._planned
         if self._resumes and self._planned is None:
             raise ValueError(
@@ -168,7 +171,8 @@ class Trial:
         state: dict[str, Any] = content["state"]
         missing = [key for key in objects if key not in state]
         if missing:
-            raise ValueError(f"the checkpoint of trial {self.number} has no {', '.join(missing)}; it has: {', '.join(state)}")
+            known = ", ".join(state)
+            raise ValueError(f"the checkpoint of trial {self.number} has no {', '.join(missing)}; it has: {known}")
         for key, it in objects.items():
             if hasattr(it, "load_state_dict"):
                 it.load_state_dict(state[key])

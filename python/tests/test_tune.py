@@ -186,9 +186,10 @@ def test_enqueued_parameters_run_first_and_once(tmp_path: Path) -> None:
         study = surefoot.tune(quadratic, trials=trials, runs=tmp_path, enqueue=[{"x": 2.0}])
     assert study.best_trial is not None and study.best_trial.number == 0 and study.best_value == 0.0
     assert [it.params["x"] for it in study.trials].count(2.0) == 1
-    study.enqueue({"x": 1.0})
-    assert surefoot.tune(quadratic, trials=5, runs=tmp_path).trial(5).params == {"x": 1.0}
+    study.enqueue({"x": 1})
+    assert surefoot.tune(quadratic, trials=5, runs=tmp_path).trial(5).value == 1.0
     declared = surefoot.tune(quadratic, {"x": {"uniform": [-5, 5]}}, trials=1, runs=tmp_path, name="declared")
+    assert declared.enqueue({"x": 3}) == 1
     with pytest.raises(ValueError, match="not a point of the space"):
         declared.enqueue({"y": 1.0})
 

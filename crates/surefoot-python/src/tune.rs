@@ -323,8 +323,13 @@ impl TuneStudy {
 
     /// Adds a trial at a point (JSON) and returns its number.
     fn enqueue(&mut self, point: &str) -> PyResult<u64> {
-        let point: Point = serde_json::from_str(point)
+        let mut point: Point = serde_json::from_str(point)
             .map_err(|error| PyValueError::new_err(format!("invalid parameters: {error}")))?;
+        for parameter in self.study.space.parameters() {
+            if let Some(value) = point.0.get_mut(&parameter.name) {
+                *value = parameter.domain.converted(value);
+            }
+        }
         if !self.study.grows() && !self.study.space.contains(&point) {
             let names = self.study.space.parameters().iter().map(|it| it.name.as_str());
             let message = format!(

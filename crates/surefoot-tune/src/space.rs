@@ -291,6 +291,17 @@ impl Domain {
         }
     }
 
+    /// The value as one of this domain: an integer given for a number is that number.
+    #[must_use]
+    pub fn converted(&self, value: &Value) -> Value {
+        match (self, value) {
+            (Domain::Uniform(..) | Domain::LogUniform(..), Value::Int(value)) => {
+                Value::Float(*value as f64)
+            }
+            _ => value.clone(),
+        }
+    }
+
     /// The nearest value that is the lower bound or a multiple of `step` above it. Choices have no steps.
     pub fn stepped(&self, value: &Value, step: f64) -> Value {
         let nearest = |value: f64, low: f64, high: f64| {

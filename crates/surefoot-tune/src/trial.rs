@@ -116,8 +116,9 @@ impl Trial<'_> {
     /// Parameters outside the study's space are sampled independently of each other, as Optuna's
     /// default sampler does.
     pub fn suggest(&mut self, name: &str, domain: Domain) -> Result<Value, WorkerError> {
-        if let Some(value) = self.point.get(name).filter(|value| domain.contains(value)) {
-            return Ok(value.clone());
+        let known = self.point.get(name).map(|value| domain.converted(value));
+        if let Some(value) = known.filter(|value| domain.contains(value)) {
+            return Ok(value);
         }
         let invalid = |error: SpaceError| WorkerError::Machine(error.to_string());
         let parameter = Parameter { name: name.to_owned(), domain, conditions: Vec::new() };

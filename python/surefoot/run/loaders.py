@@ -209,11 +209,11 @@ class Source:
         for generator in self.generators:
             generator.manual_seed(self.order_key)
 
-    def samples(self, position: int) -> range | None:
+    def samples(self, position: int, world: int | None) -> range | None:
         """Numbers of the samples of batch ``position`` (from 1) in the batch of all processes; ``None`` if unknown."""
-        if self.dealer is None:
+        if world is None or self.dealer is None or self.dealer.num_replicas != world:
             return None
-        rank, world = self.dealer.rank, self.dealer.num_replicas
+        rank = self.dealer.rank
         count = min(self.batch_size, len(self.dealer) - (position - 1) * self.batch_size)
         return range(rank, rank + count * world, world)
 
@@ -276,7 +276,7 @@ class KeyedIterator:
         if loaders.owner != owner or not self.source.is_quiet:
             loaders.owner = owner
             loaders.keys.apply(BATCH | self.source.number << 8, self.number, self.position)
-        loaders.batch, loaders.samples = batch, self.source.samples(self.position)
+        loaders.batch, loaders.samples = batch, self.source.samples(self.position, loaders.world)
         return batch
 
 
@@ -292,8 +292,8 @@ class Loaders:
         self.batch: Any = None
         self.samples: range | None = None
         """Numbers of the samples of the latest batch in the batch of all processes; ``None`` if they are not dealt."""
-        self.is_parallel = False
-        """True if the program has several processes."""
+        self.world: int | None = None
+        """Number of processes, if the program was started for several."""
         self.live: dict[int, weakref.ref[KeyedIterator]] = {}
         self.pending: dict[int, tuple[int, int]] = {}
         """Passes to continue, by loader: number of the pass, and position."""
@@ -339,7 +339,7 @@ class Loaders:
         if source.is_iterable:
             wrapped = KeyedIterable(dataset, source.sample_key)
         elif not source.is_quiet:
-            wrapped = KeyedDataset(dataset, self.is_parallel)
+            wrapped = KeyedDataset(dataset, self.world is not None)
         # Only the iterator sees the wrapper: the attribute of the loader stays what the program made it.
         object.__setattr__(loader, "dataset", wrapped)
         try:

@@ -18,7 +18,7 @@ from surefoot import _core
 from surefoot.run.draws import SampleDraws
 from surefoot.run.keys import Keys
 from surefoot.run.loaders import Loaders
-from surefoot.run.record import Part, memory_of, tell
+from surefoot.run.record import Collected, Part, memory_of, tell
 from surefoot.run.shards import Shards
 
 
@@ -48,9 +48,8 @@ class Parallel:
         """Called once with the processes whose parameters differ from those of process 0."""
         self._draws = SampleDraws(loaders)
         self._group: Any = None
-        self._models: list[Any] = []
         self._is_first = True
-        loaders.is_parallel = True
+        loaders.world = world
 
     def install(self) -> None:
         """Changes ``torch.distributed``; called once PyTorch has been imported."""
@@ -108,9 +107,9 @@ class Parallel:
     def _check(self) -> None:
         """After the first step, says what could not be made independent of the number of processes."""
         self._is_first = False
-        if self._group is None:
+        if self._group is None and self.world > 1:
             tell("the script has not called init_process_group; the processes are independent, and only the first is recorded")
-        elif self.loaders.samples is None:
+        elif self._group is not None and self.loaders.samples is None:
             tell(
                 "the batches do not come from a DataLoader with a DistributedSampler: each process draws its own "
                 "numbers, and the results depend on the number of processes"
@@ -118,12 +117,12 @@ class Parallel:
         if self.shards is not None and not self.shards.is_used:
             tell("--shards has no effect: no model is wrapped in DistributedDataParallel")
 
-    def collect(self, batch: list[Any], loss: float | None, parameters: Part, alive: list[Any]) -> tuple[Part, float | None]:
+    def collect(self, batch: list[Any], loss: float | None, parameters: Part, alive: list[Any]) -> Collected | None:
         """Returns the batch of all processes, as digests of its samples in order, and the mean of their losses."""
         if self._is_first:
             self._check()
         if self._group is None:
-            return memory_of(batch, alive), loss
+            return None
         torch: Any = sys.modules["torch"]
         samples = self.loaders.samples
         count = 0 if samples is None else len(samples)

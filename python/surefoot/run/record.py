@@ -16,6 +16,9 @@ from surefoot.run.keys import STEP, Keys
 from surefoot.run.loaders import Loaders
 
 Part = tuple[list[int], list[int]]
+"""Addresses and sizes of tensors."""
+Collected = tuple[Part, "float | None"]
+"""The batch and the loss of all processes."""
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -179,8 +182,8 @@ def models_of(parameters: list[Any]) -> list[Any]:
 class Collector(Protocol):
     """Collects what the processes of a program have computed."""
 
-    def collect(self, batch: list[Any], loss: float | None, parameters: Part, alive: list[Any]) -> tuple[Part, float | None]:
-        """Returns the batch and the loss of all processes."""
+    def collect(self, batch: list[Any], loss: float | None, parameters: Part, alive: list[Any]) -> Collected | None:
+        """Returns the batch and the loss of all processes; ``None`` if they are independent."""
 
 
 class Recording:
@@ -322,12 +325,12 @@ class Recording:
         loss = self.losses[-1] if self.losses else None
         number = float(loss) if loss is not None and loss.numel() == 1 and loss.device.type == "cpu" else None
         batch = list(tensors_in(self.loaders.batch))
-        if self.parallel is None:
+        collected = None if self.parallel is None else self.parallel.collect(batch, number, last[0], alive)
+        if collected is None:
             first = [memory_of(batch, alive), memory_of(self.losses, alive)]
         else:
             # The sum in a loss depends on how many samples a process has, so losses have no digest.
-            together, number = self.parallel.collect(batch, number, last[0], alive)
-            first = [together, ([], [])]
+            first, number = [collected[0], ([], [])], collected[1]
         self._note_finite(number)
         if self.recorder is not None:
             self.recorder.step(self.step, self.epoch, number, [*first, *last], extra)

@@ -52,7 +52,7 @@ class Shards:
             register(model, None, lambda state, bucket: _kept(bucket))
 
         def run(model: Any, *args: Any, **kwargs: Any) -> Any:
-            if not (model.training and torch.is_grad_enabled()):
+            if not model.training:
                 return forward(model, *args, **kwargs)
             with model._inside_ddp_forward():
                 return self._forward(model, args, kwargs)

@@ -1,7 +1,7 @@
 //! The observation schedule, and the statistics of an observation.
 
 use crate::compute::Compute;
-use crate::kernel::vectorized;
+use crate::kernel::{parallel, vectorized};
 use crate::network::{Network, Subject, Units};
 use crate::parameters::{Parameters, Role};
 use crate::shard::{Look, OutputNote};
@@ -143,8 +143,8 @@ impl Observer<'_> {
     ) -> Option<Summary> {
         // Filled where they lie: a layer's statistics are half a kilobyte to move.
         layers.resize(network.subjects.len(), LayerObservation::default());
-        let subjects = network.subjects.iter().zip(self.arrays);
-        for (i, ((subject, arrays), seen)) in subjects.zip(layers.iter_mut()).enumerate() {
+        parallel::chunks_mut(layers, 1, |i, seen| {
+            let (subject, arrays, seen) = (&network.subjects[i], &self.arrays[i], &mut seen[0]);
             if let Some(note) = notes.get(i + 1) {
                 seen.output = Some(summary_of_note(note));
                 seen.saturated = note.saturated.map(|(count, of)| count as f64 / of.max(1) as f64);
@@ -155,15 +155,16 @@ impl Observer<'_> {
                     .units
                     .map(|units| dead_units(units, &gradient[first.clone()], gradients));
             }
-        }
+        });
         notes.first().map(summary_of_note)
     }
 
     /// Adds weights and the size of their update.
     pub(crate) fn after(&self, layers: &mut [LayerObservation], before: &[f32], after: &[f32]) {
-        for (seen, arrays) in layers.iter_mut().zip(self.arrays) {
+        parallel::chunks_mut(layers, 1, |i, seen| {
+            let (arrays, seen) = (&self.arrays[i], &mut seen[0]);
             if arrays.is_empty() {
-                continue;
+                return;
             }
             let weight = self.summary(after, arrays);
             let moved: f64 = arrays
@@ -172,7 +173,7 @@ impl Observer<'_> {
                 .sum();
             seen.update_ratio = (weight.l2 > 0.0).then(|| moved.sqrt() / weight.l2);
             seen.weight = Some(weight);
-        }
+        });
     }
 
     fn summary(&self, values: &[f32], arrays: &[Range<usize>]) -> Summary {

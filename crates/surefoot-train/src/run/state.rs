@@ -4,6 +4,7 @@ use super::TrainingRun;
 use super::training::Best;
 use crate::compute::Compute;
 use crate::error::TrainError;
+use crate::kernel::parallel;
 use crate::optimizer::Updater;
 use crate::parameters::{Parameters, Role};
 use std::ops::Range;
@@ -115,7 +116,10 @@ impl<B: Compute> TrainingRun<'_, B> {
 
     /// The digest of the last step, given its loss.
     pub(super) fn step_digest(&mut self, loss: f64) -> &StepDigest {
-        self.seal.seal(self.step, (&self.samples, loss), &self.parameters, &self.updater)
+        self.share(|run| {
+            run.seal.seal(run.step, (&run.samples, loss), &run.parameters, &run.updater);
+        });
+        &self.seal.sealed
     }
 
     /// The digest of the state alone, with an empty batch and a loss of zero.
@@ -220,24 +224,29 @@ impl Seal {
         self.digests.push(Digest::of_u64(samples));
         // As it is, so that it can be read in the record.
         self.digests.push(Digest(loss.to_bits().into()));
-        self.digests.push(digest_of(updater));
-        let values = &parameters.values;
-        let layers = self.ranges.iter();
-        self.digests.extend(layers.map(|range| Digest::of_f32(&values[range.clone()])));
+        let layers = self.ranges.iter().map(|range| &parameters.values[range.clone()]);
+        let arrays: Vec<&[f32]> = updater.slots.iter().map(Vec::as_slice).chain(layers).collect();
+        let mut digests = vec![Digest(0); arrays.len()];
+        parallel::chunks_mut(&mut digests, 1, |index, digest| {
+            digest[0] = Digest::of_f32(arrays[index]);
+        });
+        let (slots, layers) = digests.split_at(updater.slots.len());
+        self.digests.push(digest_of(updater, slots));
+        self.digests.extend_from_slice(layers);
         self.sealed.seal(step, &self.digests);
         &self.sealed
     }
 }
 
-/// The digest of an optimizer's memory.
-fn digest_of(updater: &Updater) -> Digest {
+/// The digest of an optimizer's memory, given those of its slots.
+fn digest_of(updater: &Updater, slots: &[Digest]) -> Digest {
     /// The most slots that an optimizer has.
     const SLOTS: usize = 4;
     let mut bytes = [0; SLOTS * 16 + 8];
-    assert!(updater.slots.len() <= SLOTS, "a slot would go unseen");
+    assert!(slots.len() <= SLOTS, "a slot would go unseen");
     bytes[..8].copy_from_slice(&updater.momentum_product.to_bits().to_le_bytes());
-    for (to, slot) in bytes[8..].chunks_exact_mut(16).zip(&updater.slots) {
-        to.copy_from_slice(&Digest::of_f32(slot).0.to_le_bytes());
+    for (to, slot) in bytes[8..].chunks_exact_mut(16).zip(slots) {
+        to.copy_from_slice(&slot.0.to_le_bytes());
     }
     Digest::of(&bytes)
 }

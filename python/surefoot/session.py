@@ -13,6 +13,7 @@ An adapter describes the model once and then reports every optimizer step::
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import platform
@@ -264,7 +265,9 @@ class Session:
 
     def flush(self) -> None:
         """Shows all steps so far to the detectors and reports what they have found."""
-        self.core.flush()
+        # A fault must not end the training. The watch meets it at its next step and switches itself off.
+        with contextlib.suppress(RuntimeError):
+            self.core.flush()
         self.report_new()
 
     def finish(

@@ -152,10 +152,7 @@ class Study:
         return inline(self.core.report())
 
     def __repr__(self) -> str:
-        states: dict[str, int] = {}
-        for trial in self.trials:
-            states[trial.state] = states.get(trial.state, 0) + 1
-        counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        counts = ", ".join(f"{count} {state}" for state, count in self.core.states().items())
         best = self.best_trial
         found = f", best {best.value:.6g} (trial {best.number})" if best and best.value is not None else ""
         return f"<Study {self.name!r}: {counts or 'no trials'}{found}>"

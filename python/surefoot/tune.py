@@ -27,6 +27,8 @@ FIRST_FAILURES = 10
 """Failed trials at the start of a search after which it stops."""
 FAILURES_IN_A_ROW = 30
 """Failed trials in a row after which a search stops that had others."""
+SHOW = 0.5
+"""Seconds between two updates of the progress on a terminal."""
 POLL = 0.1
 """Seconds between two looks at the store while worker processes run."""
 
@@ -171,6 +173,7 @@ class _Watch:
         self._failures = 0
         self._others = 0
         self._shown = ""
+        self._next_show = 0.0
         # Earlier trials are not new.
         study.core.changed()
 
@@ -200,8 +203,9 @@ class _Watch:
             )
 
     def _show(self) -> None:
-        if not sys.stderr.isatty():
+        if not sys.stderr.isatty() or clock.monotonic() < self._next_show:
             return
+        self._next_show = clock.monotonic() + SHOW
         text = repr(self._study).strip("<>")
         if text != self._shown:
             print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 use crate::guard::{catch, error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -307,6 +308,15 @@ impl TuneStudy {
     /// The number of trials.
     fn count(&self) -> usize {
         self.view.trials().len()
+    }
+
+    /// The number of trials in each state.
+    fn states(&self) -> BTreeMap<&'static str, usize> {
+        let mut states = BTreeMap::new();
+        for trial in self.view.trials() {
+            *states.entry(trial.state.name()).or_default() += 1;
+        }
+        states
     }
 
     /// A trial as JSON with its learning curve, and its value.

@@ -1,8 +1,8 @@
 //! Objectives that another thread runs, such as a function of a Python program.
 //!
 //! A [`FunctionWorker`] runs a [`Worker`](crate::worker::Worker) in a thread and hands out each trial as a
-//! [`FunctionTrial`], which answers through it. So the function runs in the thread that its program chooses, usually the main one, and heartbeats
-//! continue while it is busy.
+//! [`FunctionTrial`], which answers through it. So the function runs in the thread that its program chooses, usually
+//! the main one, and heartbeats continue while it is busy.
 
 mod gate;
 mod worker;

@@ -218,7 +218,8 @@ fn any_number_of_workers_gives_the_same_bits() {
 
 #[test]
 fn shared_operations_give_the_same_bits_on_any_number_of_workers() {
-    for text in [LARGE_CNN, LARGE_TRANSFORMER] {
+    let in_shards = LARGE_CNN.replace("shards = 1", "shards = 2");
+    for text in [LARGE_CNN, &in_shards, LARGE_TRANSFORMER] {
         for portable in ["", "portable = true\n"] {
             let job = load(&format!("{text}{portable}"));
             let (one, report) = train(&job, 1, None, u64::MAX);

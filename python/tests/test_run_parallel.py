@@ -113,7 +113,8 @@ def test_with_shards_the_number_of_processes_has_no_effect_and_may_change(tmp_pa
 
 def test_without_shards_the_numbers_are_the_same_and_sums_are_rounded(tmp_path: Path) -> None:
     # Adam would turn the rounding of gradients that should be zero into steps of full size.
-    script = LAYER_NORM.replace("return 90", "return 96").replace("AdamW(model.parameters(), lr=1e-2", "SGD(model.parameters(), lr=0.1")
+    script = LAYER_NORM.replace("return 90", "return 96")
+    script = script.replace("AdamW(model.parameters(), lr=1e-2", "SGD(model.parameters(), lr=0.1")
     (tmp_path / "train.py").write_text(script)
     results = []
     for processes in (1, 4):
@@ -135,7 +136,7 @@ def test_what_depends_on_the_number_of_processes_is_named(tmp_path: Path) -> Non
     assert codes == [0, 0] and "each process draws its own numbers" in errors
     (tmp_path / "train.py").write_text(LAYER_NORM.replace("16 // world", "6 // world"))
     codes, _, errors = run(tmp_path, 1, "--shards", "4", "train.py")
-    assert codes == [2] and "a batch of 6 samples (6 per process) cannot be divided among 4 shards" in errors
+    assert codes == [2] and "a batch of 6 samples (6 per process) cannot be divided into 4 shards" in errors
     codes, _, errors = run(tmp_path, 3, "--shards", "4", "train.py")
     assert codes == [2, 2, 2] and "3 processes cannot share 4 shards" in errors
     done = surefoot(tmp_path, "run", "--shards", "3", "train.py")

@@ -60,7 +60,10 @@ def test_a_bad_step_is_skipped_and_recorded_and_a_replay_agrees(tmp_path: Path) 
 def test_a_run_that_ends_with_a_nan_loss_names_what_helps(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.replace("BAD", "float('nan') if step == 20 else 1.0"))
     done = surefoot(tmp_path, "run", "train.py")
-    hint = "the loss is NaN or infinite since step 20; see: surefoot diagnose runs/train-001; or run the script with --recover"
+    hint = (
+        "the loss has been NaN or infinite since step 20; see: surefoot diagnose runs/train-001; "
+        "or run the script with --recover"
+    )
     assert done.returncode == 0 and hint in done.stderr, done.stderr
     found = surefoot(tmp_path, "diagnose", "runs/train-001")
     assert found.returncode == 1 and "NaN" in found.stdout, found.stdout + found.stderr

@@ -2,8 +2,8 @@
 
 A process of a data-parallel program sees a part of each batch. Where it draws a tensor with one entry per sample, such
 as the mask of a dropout, the numbers of each sample follow from the step and from the position of the sample in the
-batch of all processes. All other draws are the same in every process. So the numbers do not depend on how many
-processes share the batch.
+batch of all processes. All other draws are the same in every process. So the numbers do not depend on the
+number of processes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from surefoot.run.keys import DRAW
 from surefoot.run.loaders import Loaders
 from surefoot.run.record import tell
 
-# All draws of PyTorch on the CPU end in one of these operators. The first ones fill a tensor.
+# All draws of PyTorch on the CPU end in one of these operators. Some fill a tensor, some make a new one.
 FILLING = (
     "bernoulli_.float", "bernoulli_.Tensor", "uniform_", "normal_", "exponential_", "random_", "random_.from",
     "random_.to", "log_normal_", "cauchy_", "geometric_",

@@ -113,13 +113,13 @@ class Clock:
         return counted
 
 
-def name_spawned(tell: Callable[[str], None]) -> None:
-    """Says that processes which the program starts with ``torch.multiprocessing.spawn`` are not followed."""
+def warn_of_spawn(tell: Callable[[str], None]) -> None:
+    """Prints a message when the program calls ``torch.multiprocessing.spawn``: its processes are not followed."""
     processes: Any = sys.modules["torch"].multiprocessing
     spawn = processes.spawn
 
     def spawned(*args: Any, **kwargs: Any) -> Any:
-        tell("processes that the script starts itself are not recorded; start a script for torchrun, with torchrun")
+        tell("processes that the script starts itself are not recorded; start them with torchrun")
         return spawn(*args, **kwargs)
 
     processes.spawn = spawned

@@ -70,8 +70,8 @@ class Saver:
     def member(self, value: Any, path: str) -> Any:
         """Returns the JSON of a variable, an attribute or a value of a dictionary.
 
-        With ``keeps_unchanged``, one that is still as the script has set it before its loop stays what the script makes
-        it: the number of the process, for instance.
+        With ``keeps_unchanged``, a value that has not changed since the start of the loop is not saved, so each process
+        keeps its own, such as its number.
         """
         if self._keeps_unchanged and (value is None or type(value) in _PLAIN):
             self.digests[path] = repr(value)

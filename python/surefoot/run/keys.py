@@ -117,7 +117,7 @@ class Keys:
     def __init__(self, seed: int) -> None:
         self.seed = seed & _MASK
         self.salt = 0
-        """Part of the keys of loops, steps, batches and orders; differs between processes that draw their own numbers."""
+        """Part of the keys of loops, steps, batches and orders; 0 unless each process draws its own numbers."""
         self.counters: dict[str, int] = {}
         """Number of generators, loaders and the like that the program has made so far."""
         self._python = LazyRandom(seed)

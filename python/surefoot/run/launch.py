@@ -59,7 +59,7 @@ def main(options: str) -> int:
         return WRONG_INPUT
     code = launch.execute()
     if launch.runtime.parallel is not None:
-        # Threads of gloo abort some processes when the interpreter destroys their group.
+        # The threads of gloo can abort a process when the interpreter destroys its process group.
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -92,7 +92,7 @@ class Launch:
         # Resolved first: a resumed script is executed in the directory of the run that was started.
         self.resumed = None if options.resume is None else Path(options.resume).resolve()
         self.interrupted: _core.InterruptedRun | None = None
-        self.rank, self.world = self._place()
+        self.rank, self.world = self._processes()
         self.definition = self._define() if self.resumed is None else self._recorded(self.resumed)
         self._check_shards()
         self.script = Path(self.definition["script"])
@@ -113,7 +113,7 @@ class Launch:
         self.checkpoints.on_resumed = self._continue
         self.checkpoints.is_off = options.replay
 
-    def _place(self) -> tuple[int, int]:
+    def _processes(self) -> tuple[int, int]:
         """Number of this process, and number of processes of the program."""
         is_parallel = self.options.shards is not None
         if self.resumed is not None and (self.resumed / "program.json").exists():
@@ -128,9 +128,14 @@ class Launch:
     def _check_shards(self) -> None:
         shards, started = self.definition["shards"], self.definition["processes"]
         if shards is not None and shards % self.world:
-            raise LaunchError(f"{self.world} processes cannot share {shards} shards; start 1, 2, 4, ... up to {shards} processes")
+            raise LaunchError(
+                f"{self.world} processes cannot share {shards} shards; start 1, 2, 4, ... up to {shards} processes"
+            )
         if shards is None and started is not None and started != self.world:
-            tell(f"warning: the run was started with {started} processes and has {self.world} now; the results differ in their last digits")
+            tell(
+                f"warning: the run was started with {started} processes and has {self.world} now; "
+                "the results differ in their last digits"
+            )
 
     def _define(self) -> dict[str, Any]:
         assert self.options.script is not None
@@ -193,7 +198,7 @@ class Launch:
             recording.begin(_core.Recorder.create(runs, self.script.stem, text, libraries(), device(), threads))
 
     def _continue(self) -> None:
-        """Continues the record. Until here, the run is unchanged."""
+        """Continues the record. Before this call, the run is unchanged."""
         recorder = None
         if self.interrupted is not None:
             at = 0 if self.checkpoint is None else self.checkpoint[0]
@@ -266,7 +271,7 @@ class Launch:
             recording.event("clock", reads=self.runtime.clock.reads)
         if recording.recorder is None:
             return
-        self._name_nonfinite(Path(recording.recorder.directory))
+        self._report_nonfinite(Path(recording.recorder.directory))
         try:
             recording.recorder.finish(recording.step)
         except RuntimeError as error:
@@ -283,7 +288,7 @@ class Launch:
         run = self._close(kind, reason)
         if run is None:
             return
-        self._name_nonfinite(run)
+        self._report_nonfinite(run)
         if any((run / "checkpoints").glob("*.ckpt")):
             tell(f"{reason}. Continue from the last checkpoint with: surefoot run --resume {_shown(run)}")
         else:
@@ -302,15 +307,15 @@ class Launch:
             return None
         return Path(recording.recorder.directory)
 
-    def _name_nonfinite(self, run: Path) -> None:
-        """Says what to do about a loss that was NaN or infinite up to the last step."""
+    def _report_nonfinite(self, run: Path) -> None:
+        """Advises on a loss that has been NaN or infinite up to the last step."""
         since = self.runtime.recording.nonfinite_since
         if since is None:
             return
         advice = f"see: surefoot diagnose {_shown(run)}"
         if self.runtime.recovery is None and "torch" in sys.modules:
             advice += "; or run the script with --recover, which skips such steps"
-        tell(f"the loss is NaN or infinite since step {since}; {advice}")
+        tell(f"the loss has been NaN or infinite since step {since}; {advice}")
 
     def _print(self, error: BaseException) -> None:
         frames = error.__traceback__

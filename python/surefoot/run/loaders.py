@@ -97,7 +97,7 @@ class KeyedDataset:
     @property
     def __getitems__(self) -> Callable[[list[tuple[int, Any]]], Any] | None:
         fetch = getattr(self.dataset, "__getitems__", None)
-        # With several processes, which samples are fetched together depends on their number.
+        # The samples that are fetched together depend on the number of processes.
         if fetch is None or self._is_parallel:
             return None
 
@@ -192,9 +192,10 @@ class Source:
         self.is_iterable = isinstance(loader.dataset, data.IterableDataset)
         default = data.dataloader.default_collate
         self.is_quiet = self.is_known and type(loader.dataset) is data.TensorDataset and loader.collate_fn is default
-        # A sampler that deals the samples of each batch to the processes, one by one.
+        # It assigns the samples of each batch to the processes in turn.
         is_plain = type(loader.batch_sampler) is data.BatchSampler
-        self.dealer = sampler if is_plain and type(sampler) is data.distributed.DistributedSampler else None
+        is_distributed = is_plain and type(sampler) is data.distributed.DistributedSampler
+        self.distributed = sampler if is_distributed else None
         self.batch_size = loader.batch_size
         self.order_key = self.sample_key = self.start = 0
         self._before: list[Any] = []
@@ -211,10 +212,10 @@ class Source:
 
     def samples(self, position: int, world: int | None) -> range | None:
         """Numbers of the samples of batch ``position`` (from 1) in the batch of all processes; ``None`` if unknown."""
-        if world is None or self.dealer is None or self.dealer.num_replicas != world:
+        if world is None or self.distributed is None or self.distributed.num_replicas != world:
             return None
-        rank = self.dealer.rank
-        count = min(self.batch_size, len(self.dealer) - (position - 1) * self.batch_size)
+        rank = self.distributed.rank
+        count = min(self.batch_size, len(self.distributed) - (position - 1) * self.batch_size)
         return range(rank, rank + count * world, world)
 
     def began(self) -> None:
@@ -291,7 +292,7 @@ class Loaders:
         """Loader and pass that gave the latest batch."""
         self.batch: Any = None
         self.samples: range | None = None
-        """Numbers of the samples of the latest batch in the batch of all processes; ``None`` if they are not dealt."""
+        """Numbers of the samples of the latest batch in the batch of all processes; ``None`` if unknown."""
         self.world: int | None = None
         """Number of processes, if the program was started for several."""
         self.live: dict[int, weakref.ref[KeyedIterator]] = {}

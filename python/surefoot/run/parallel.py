@@ -30,7 +30,7 @@ def processes() -> tuple[int, int] | None:
 
 
 def become_only_process() -> None:
-    """Sets what ``torchrun --nproc-per-node 1`` sets, for a script that needs a process group."""
+    """Sets the variables of ``torchrun --nproc-per-node 1``, for a script that needs a process group."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -39,7 +39,7 @@ def become_only_process() -> None:
 
 
 class Parallel:
-    """This process among those of the program."""
+    """State of this process in a data-parallel program."""
 
     def __init__(self, rank: int, world: int, shards: int | None, keys: Keys, loaders: Loaders) -> None:
         self.rank, self.world, self.keys, self.loaders = rank, world, keys, loaders
@@ -71,7 +71,7 @@ class Parallel:
 
         def init(model: Any, *args: Any, **kwargs: Any) -> None:
             create(model, *args, **kwargs)
-            self._examine(model.module)
+            self._check_layers(model.module)
 
         model_class.__init__ = init
         sampler_class = torch.utils.data.distributed.DistributedSampler
@@ -83,11 +83,11 @@ class Parallel:
 
         sampler_class.__init__ = init_sampler
         if self.world > 1:
-            # Until samples are dealt to processes, each draws its own numbers in loops.
+            # Until there is a `DistributedSampler`, each process draws its own numbers in loops.
             self.keys.salt = self.rank + 1
 
-    def _examine(self, module: Any) -> None:
-        """Says where results depend on the number of processes."""
+    def _check_layers(self, module: Any) -> None:
+        """Names the first layer whose results depend on the number of processes."""
         layers: Any = sys.modules["torch"].nn
         kinds: Any = layers.modules.batchnorm._BatchNorm
         for name, layer in module.named_modules():
@@ -96,7 +96,10 @@ class Parallel:
                 continue
             label = f"`{name}` ({type(layer).__name__})"
             if is_synchronized:
-                tell(f"{label} uses statistics of all processes at once: the results depend on their number in spite of --shards")
+                tell(
+                    f"{label} uses statistics of all processes at once: the results depend on the number of processes "
+                    "in spite of --shards"
+                )
             else:
                 tell(
                     f"{label} uses statistics of the local batch: the results depend on the number of processes. "
@@ -105,10 +108,13 @@ class Parallel:
             return
 
     def _check(self) -> None:
-        """After the first step, says what could not be made independent of the number of processes."""
+        """After the first step, names what makes the results depend on the number of processes."""
         self._is_first = False
         if self._group is None and self.world > 1:
-            tell("the script has not called init_process_group; the processes are independent, and only the first is recorded")
+            tell(
+                "the script has not called init_process_group; the processes are independent, and only the first is "
+                "recorded"
+            )
         elif self._group is not None and self.loaders.samples is None:
             tell(
                 "the batches do not come from a DataLoader with a DistributedSampler: each process draws its own "
@@ -129,10 +135,10 @@ class Parallel:
         by_sample: list[Any] = []
         whole: list[Any] = []
         for tensor in batch:
-            is_dealt = count > 0 and tensor.dim() > 0 and tensor.shape[0] == count
+            is_divided = count > 0 and tensor.dim() > 0 and tensor.shape[0] == count
             tensor = tensor.detach().cpu().contiguous()
             alive.append(tensor)
-            (by_sample if is_dealt else whole).append(tensor)
+            (by_sample if is_divided else whole).append(tensor)
         size = [tensor.nbytes // count for tensor in by_sample for _ in range(count)]
         addresses = [t.data_ptr() + at * (t.nbytes // count) for t in by_sample for at in range(count)]
         others = memory_of(whole, alive)
@@ -148,8 +154,8 @@ class Parallel:
             self.on_difference(different)
             self.on_difference = lambda ranks: None
         # Sample i of process r is number i * world + r of the batch.
-        dealt = everything[:, 3:].reshape(self.world, -1, max(count, 1)).permute(1, 2, 0).reshape(-1)
-        digests = torch.cat([everything[:1, 2] if count else everything[:, 2], dealt])
+        ordered = everything[:, 3:].reshape(self.world, -1, max(count, 1)).permute(1, 2, 0).reshape(-1)
+        digests = torch.cat([everything[:1, 2] if count else everything[:, 2], ordered])
         alive.append(digests)
         mean = float(everything[:, 0].contiguous().view(torch.float64).mean())
         return memory_of([digests], alive), None if loss is None else mean

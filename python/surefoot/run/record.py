@@ -111,10 +111,10 @@ class Memory:
         self._part: Part = ([], [])
 
     def of(self, tensors: list[Any], alive: list[Any]) -> Part:
-        """As :func:`memory_of`, at a tenth of its time if nothing has moved."""
+        """Same as :func:`memory_of`, in a tenth of its time if nothing has moved."""
         known = self._tensors
         if len(tensors) == len(known) and all(map(operator.is_, tensors, known)):
-            # An assignment to `data` leaves the tensor the same object.
+            # After an assignment to `data`, the tensor is the same object at another address.
             if [tensor.data_ptr() for tensor in tensors] == self._part[0]:
                 return self._part
         copies = len(alive)
@@ -123,8 +123,8 @@ class Memory:
         return part
 
 
-class Trained:
-    """What an optimizer trains and holds."""
+class OptimizerTensors:
+    """Tensors of an optimizer: its parameters, the buffers of their models, and its state."""
 
     def __init__(self, parameters: list[Any]) -> None:
         self.count = len(parameters)
@@ -135,7 +135,7 @@ class Trained:
         self._extra: list[str] = []
 
     def all_buffers(self) -> list[Any]:
-        """Returns the buffers of the models, which may change their modules."""
+        """Returns the buffers of the models, read anew because their modules may have changed."""
         found: dict[int, Any] = {}
         waiting = [root() for root in self._roots]
         for module in waiting:
@@ -157,8 +157,9 @@ class Trained:
                         self._extra.append(f"{name}={value!r}")
                     else:
                         self._tensors.extend(tensors_in(value))
-        rates = [repr(rate) for rate in (group.get("lr") for group in optimizer.param_groups) if isinstance(rate, float)]
-        return self._tensors, " ".join(self._extra + rates)
+        rates = (group.get("lr") for group in optimizer.param_groups)
+        numbers = [repr(rate) for rate in rates if isinstance(rate, float)]
+        return self._tensors, " ".join(self._extra + numbers)
 
 
 def models_of(parameters: list[Any]) -> list[Any]:
@@ -180,7 +181,7 @@ def models_of(parameters: list[Any]) -> list[Any]:
 
 
 class Collector(Protocol):
-    """Collects what the processes of a program have computed."""
+    """Collects the batches and losses of all processes of a program."""
 
     def collect(self, batch: list[Any], loss: float | None, parameters: Part, alive: list[Any]) -> Collected | None:
         """Returns the batch and the loss of all processes; ``None`` if they are independent."""
@@ -204,8 +205,8 @@ class Recording:
         self._parameters: list[weakref.ref[Any]] = []
         """Parameters that the latest loss depends on, if the program has no optimizer."""
         self.nonfinite_since: int | None = None
-        """First of the steps up to now whose losses were NaN or infinite."""
-        self._trained: weakref.WeakKeyDictionary[Any, Trained] = weakref.WeakKeyDictionary()
+        """First step since which all losses have been NaN or infinite."""
+        self._of_optimizer: weakref.WeakKeyDictionary[Any, OptimizerTensors] = weakref.WeakKeyDictionary()
         self.parallel: Collector | None = None
         """Set if the program has several processes."""
         self._passes: dict[int, list[int]] = {}
@@ -309,15 +310,15 @@ class Recording:
 
     def _write(self, optimizer: Any) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        trained = self._trained.get(optimizer)
-        if trained is None or trained.count != len(parameters):
-            trained = self._trained[optimizer] = Trained(parameters)
-        states, extra = trained.state_of(optimizer)
+        held = self._of_optimizer.get(optimizer)
+        if held is None or held.count != len(parameters):
+            held = self._of_optimizer[optimizer] = OptimizerTensors(parameters)
+        states, extra = held.state_of(optimizer)
         alive: list[Any] = []
         parts = [
-            trained.parameters.of(parameters, alive),
-            trained.buffers.of(trained.all_buffers(), alive),
-            trained.states.of(states, alive),
+            held.parameters.of(parameters, alive),
+            held.buffers.of(held.all_buffers(), alive),
+            held.states.of(states, alive),
         ]
         self._write_parts(parts, extra, alive)
 
@@ -329,7 +330,7 @@ class Recording:
         if collected is None:
             first = [memory_of(batch, alive), memory_of(self.losses, alive)]
         else:
-            # The sum in a loss depends on how many samples a process has, so losses have no digest.
+            # Losses have no digest: their rounding depends on the number of samples of a process.
             first, number = [collected[0], ([], [])], collected[1]
         self._note_finite(number)
         if self.recorder is not None:
@@ -352,7 +353,7 @@ class Recording:
                 self.stop(error)
 
     def begin(self, recorder: _core.Recorder | None) -> None:
-        """Writes the record from now on, with the events that have waited for it."""
+        """Writes the record from now on, starting with the events that have waited for it."""
         self.recorder, self.is_waiting = recorder, False
         waiting, self._waiting = self._waiting, []
         for kind, fields in waiting:
@@ -368,7 +369,7 @@ _is_silent = False
 
 
 def silence() -> None:
-    """Messages are left to the first process of the program; errors are not."""
+    """Prints only errors from now on: the first process of the program prints all other messages."""
     global _is_silent
     _is_silent = True
 

@@ -84,7 +84,7 @@ class Recovery:
 
 
 class OptimizerRecovery:
-    """Recovery of one optimizer: what it has done so far, and the state to return to."""
+    """Recovery of one optimizer: its actions so far, and the state to return to."""
 
     def __init__(self, optimizer: Any, report: Callable[[int, str, str], None]) -> None:
         self.optimizer, self._report = optimizer, report
@@ -104,7 +104,7 @@ class OptimizerRecovery:
         return [b for model in models_of(self._parameters()) for b in model.buffers()]
 
     def judge(self, losses: list[Any], step: int) -> bool:
-        """Drops the gradients of a bad step, and returns true if it has."""
+        """Returns true after dropping the gradients of a bad step."""
         torch = sys.modules["torch"]
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
         dense = [g.coalesce().values() if g.is_sparse else g for g in gradients]

@@ -101,7 +101,7 @@ class Runtime:
         if self.parallel is not None:
             self.parallel.install()
         else:
-            environment.name_spawned(tell)
+            environment.warn_of_spawn(tell)
         environment.use_deterministic_algorithms(self._report_operation)
 
     def _install_tensorflow(self) -> None:

@@ -1,9 +1,9 @@
 """Gradients that do not depend on the number of processes: ``surefoot run --shards N``.
 
-Each batch is divided among N shards, whatever the number of processes. The samples are dealt to the shards as a
-``DistributedSampler`` deals them to N processes. The forward pass of a ``DistributedDataParallel`` model is executed
+Each batch is divided into N shards, for any number of processes. The samples are assigned to the shards as a
+``DistributedSampler`` assigns them to N processes. The forward pass of a ``DistributedDataParallel`` model is executed
 shard by shard, and the gradients of the shards are added along a fixed tree, whose upper levels span the processes.
-All sums are of the same numbers in the same order.
+So all sums add the same numbers in the same order.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from surefoot.run.record import tell
 
 
 class ShardError(Exception):
-    """A batch cannot be divided among the shards; the message says why."""
+    """A batch that cannot be divided into shards; the message says why."""
 
 
 def tree_sum(items: list[Any]) -> Any:
-    """Adds each item to the one that is half a list away, until one is left. The number of items is a power of two."""
+    """Adds the second half of a list to the first half, item by item, until one is left.
+
+    The number of items is a power of two.
+    """
     while len(items) > 1:
         half = len(items) // 2
         items = [a + b for a, b in zip(items[:half], items[half:])]
@@ -48,7 +51,7 @@ class Shards:
 
         def init(model: Any, *args: Any, **kwargs: Any) -> None:
             create(model, *args, **kwargs)
-            # The gradients that arrive there are averages over all processes already.
+            # The gradients are averages over all processes already.
             register(model, None, lambda state, bucket: _kept(bucket))
 
         def run(model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -112,7 +115,7 @@ class Shards:
                 parameters.append(parameter)
         copies = self._fork.apply(model.process_group, *parameters)
         states = generator_states()
-        # As with one process per shard, what a batch changes, such as running statistics, is that of the first shard.
+        # As with one process per shard, buffers such as running statistics are updated by the first shard.
         before = [(name, buffer.clone()) for name, buffer in model.module.named_buffers()] if self.local > 1 else []
         outputs = []
         for number in range(self.local):
@@ -136,7 +139,7 @@ class Shards:
         size: int = tensors[0].shape[0] if samples is None else len(samples)
         if size % self.local:
             raise ShardError(
-                f"a batch of {size * self.world} samples ({size} per process) cannot be divided among "
+                f"a batch of {size * self.world} samples ({size} per process) cannot be divided into "
                 f"{self.count} shards; choose a multiple of {self.count}, or drop the last batch"
             )
         if all(size not in tensor.shape[:2] for tensor in tensors):
@@ -162,14 +165,15 @@ class Shards:
                 # A loss that the model computes itself.
                 value = tree_sum(list(values)) / self.local
             elif hasattr(values[0], "unbind"):
-                raise ShardError(f"an output of the model of shape {tuple(values[0].shape)} has no dimension of samples")
+                shape = tuple(values[0].shape)
+                raise ShardError(f"an output of the model has no dimension of samples: its shape is {shape}")
             else:
                 value = values[0]
             joined.append(value)
         return torch.utils._pytree.tree_unflatten(joined, flat[0][1])
 
     def reduce(self, group: Any, gradients: list[list[Any]], likes: list[Any]) -> list[Any]:
-        """Averages the gradients of all shards: those of each parameter by shard of this process."""
+        """Averages gradients over all shards. ``gradients`` has those of each parameter, by shard of this process."""
         torch: Any = sys.modules["torch"]
         local = [tree_sum([_zeros(g, like) for g in shards]) for shards, like in zip(gradients, likes)]
         is_used = torch.tensor([any(g is not None for g in shards) for shards in gradients], dtype=torch.uint8)
@@ -190,7 +194,7 @@ def _make_fork(shards: Shards) -> Any:
     torch: Any = sys.modules["torch"]
 
     class Fork(torch.autograd.Function):
-        """Gives each shard its own copy of the parameters, which share their memory, and adds the gradients."""
+        """Passes the parameters to each shard without copying them, and averages the gradients of the shards."""
 
         @staticmethod
         def forward(ctx: Any, group: Any, *parameters: Any) -> Any:

@@ -180,7 +180,7 @@ class TensorFlow:
         restore = owned._restore_from_tensors
 
         def restored(iterator: Any, tensors: Any) -> Any:
-            # The position in a checkpoint of the script is replaced by that of the run, which is counted from the start.
+            # The position of the run, counted from the start, replaces that in a checkpoint of the script.
             if self.is_resuming():
                 return []
             iterator._surefoot_is_restored = True

@@ -187,7 +187,7 @@ def restore_tracked(restorer: Restorer, node: Any, live: Any) -> Any:
 
 
 def restore_position(restorer: Restorer, node: Any, live: Any) -> Any:
-    """Takes elements from an iterator of ``tf.data`` until it is where it was; returns those that a trial has taken."""
+    """Moves an iterator of ``tf.data`` to where it was: puts back elements of a trial iteration, or takes more."""
     while getattr(live, "_surefoot_position", 0) > node["v"] and getattr(live, "_surefoot_taken", None):
         live._surefoot_ahead = [*getattr(live, "_surefoot_ahead", ()), live._surefoot_taken.pop()]
         live._surefoot_position -= 1

@@ -1,4 +1,4 @@
-"""Optuna: a pruner that explains itself, samplers, and exchange of studies.
+"""Optuna: a pruner that gives reasons, samplers, and exchange of studies.
 
 One changed line in an existing script::
 
@@ -30,20 +30,20 @@ from surefoot.tune import study_text
 REASON = "surefoot:reason"
 """User attribute of a pruned trial: the pruner or problem that ended it."""
 MESSAGE = "surefoot:message"
-"""User attribute of a pruned trial: why it was pruned."""
+"""User attribute of a pruned trial: the reason as a sentence."""
 
 
 class DiagnosisPruner(optuna.pruners.BasePruner):
     """Prunes trials with a training problem, and those that are unlikely to become the best.
 
-    The reason is in the user attributes ``surefoot:reason`` and ``surefoot:message`` of the trial. If the objective uses
-    :func:`surefoot.watch` or a callback of Surefoot in the same thread, problems of layers and losses are found too.
-    Every call of ``trial.report`` counts as an epoch.
+    The reason is in the user attributes ``surefoot:reason`` and ``surefoot:message`` of the trial. If the objective
+    uses :func:`surefoot.watch` or a callback of Surefoot in the same thread, problems of layers and losses are found
+    too. Every call of ``trial.report`` counts as an epoch.
 
     Args:
         pruners: Pruners and indicators as in a study file; by default ``["diagnosis", "prospect"]``.
         epochs: Number of reports of a full trial; by default that of the longest complete one.
-        protect: This many best trials at each epoch are never pruned, unless their value is NaN.
+        protect: Number of best trials at each epoch that are never pruned, unless their value is NaN.
 
     Example:
         >>> import optuna, surefoot.optuna
@@ -73,7 +73,7 @@ class DiagnosisPruner(optuna.pruners.BasePruner):
         self._pruners = None if pruners is None else json.dumps(list(pruners))
         self._epochs = epochs
         self._protect = protect
-        # A wrong name is an error here.
+        # Raises an error now if a name is unknown, not in the first trial.
         _core.prune(self._pruners, protect, (0, [], 1, False), [], [], [])
         session.indicators = [self._pruners]
 
@@ -82,13 +82,13 @@ class DiagnosisPruner(optuna.pruners.BasePruner):
         if not trial.intermediate_values:
             return False
         sign = _sign(study)
-        everyone = study.get_trials(deepcopy=False)
-        lengths = [len(it.intermediate_values) for it in everyone if it.state == TrialState.COMPLETE]
+        trials = study.get_trials(deepcopy=False)
+        lengths = [len(it.intermediate_values) for it in trials if it.state == TrialState.COMPLETE]
         longest = self._epochs or max(lengths, default=0)
         curve = self._curve(trial, sign, longest)
         others = [
             self._curve(it, sign, longest)
-            for it in everyone
+            for it in trials
             if it.number != trial.number and it.intermediate_values and it.state != TrialState.WAITING
         ]
         earlier, new, fatal = _findings(trial, curve[1][-1], len(curve[1]))

@@ -15,7 +15,7 @@ from surefoot.study import Study
 from surefoot.workers import MAX_RESTARTS, Job, run_trial, unique_name
 
 POLL = 1.0
-"""Seconds between two questions of a worker whether to stop."""
+"""Seconds between two checks of a worker for a request to stop."""
 
 
 class RayPool:
@@ -80,12 +80,12 @@ class RayPool:
         return bool(self._workers)
 
     def stop(self) -> None:
-        """Lets workers end after their trials, those that can resume after their epochs."""
+        """Asks workers to end after their trials, or after their epochs if trials can resume."""
         self._is_stopping = True
         self._flag.set.remote()
 
     def close(self) -> None:
-        """Ends the workers that are left, with their trials back in the store."""
+        """Ends the remaining workers and returns their trials to the store."""
         self.stop()
         if self._workers and self._job.resumes:
             with contextlib.suppress(KeyboardInterrupt):
@@ -94,14 +94,14 @@ class RayPool:
             ray.cancel(task, force=False)
             with contextlib.suppress(ray.exceptions.RayError):
                 ray.get(task, timeout=30)
-            # Releases what a task that did not end in time still has.
+            # Releases the trial of a task that did not end in time.
             self._study.core.mark_dead(name)
         self._workers.clear()
         ray.kill(self._flag)
 
 
 class _Flag:
-    """Actor that says whether the search is to stop. It ends with the process that started the search."""
+    """Actor with the request to stop. It ends with the process that started the search."""
 
     def __init__(self) -> None:
         self._is_set = False

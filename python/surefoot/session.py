@@ -76,7 +76,7 @@ class Results:
 
     @property
     def session(self) -> Session | None:
-        """The session with the core; ``None`` before the first step."""
+        """The session of the run; ``None`` before the first step."""
         raise NotImplementedError
 
     @property
@@ -276,7 +276,7 @@ class Session:
         """Ends the run and returns its summary, with the fields of ``summary.json``."""
         if self.summary is None:
             self.summary = json.loads(self.core.finish(completed, weights or []))
-            # It is too late to stop it.
+            # The trial can no longer be stopped.
             self._trial = None
             self.report_new()
         return self.summary

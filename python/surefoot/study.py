@@ -21,11 +21,11 @@ class StudyTrial:
     state: str
     """``"waiting"``, ``"running"``, ``"paused"``, ``"lost"``, ``"complete"``, ``"pruned"`` or ``"failed"``."""
     value: float | None
-    """Objective value: of a complete trial its result, of a pruned one its last, else the best so far."""
+    """Result of a complete trial, last report of a pruned one, or best report of a paused one."""
     params: dict[str, Any]
     """Parameter values."""
     reason: str = ""
-    """Why it was pruned or failed. For an exception, the last line of the traceback."""
+    """Reason why it was pruned or failed. For an exception, the last line of the traceback."""
     reason_id: str = ""
     """Pruner or problem that ended it, such as ``prospect`` or ``non_finite_loss``."""
     traceback: str = ""
@@ -104,7 +104,7 @@ class Study:
         return best.params if best else {}
 
     def table(self) -> list[dict[str, Any]]:
-        """One flat dictionary for each trial, as for ``pandas.DataFrame(study.table())``."""
+        """One flat dictionary for each trial, for ``pandas.DataFrame(study.table())``."""
         return [
             {
                 "number": it.number,
@@ -140,7 +140,7 @@ class Study:
         """Writes the trials to a file and returns its path.
 
         Args:
-            path: The file. Its extension selects the format: ``.csv``, ``.parquet``, ``.jsonl``, or ``.log`` for Optuna.
+            path: The file. Its extension selects the format: ``.csv``, ``.parquet``, ``.jsonl``, or ``.log`` (Optuna).
             format: ``"csv"``, ``"parquet"``, ``"jsonl"`` or ``"optuna-journal"``.
         """
         target = Path(path)

@@ -92,7 +92,7 @@ class Trial:
         """Returns one of ``choices``. Those that are not strings, numbers or booleans are stored as text."""
         labels = [it if isinstance(it, (bool, int, float, str)) else str(it) for it in choices]
         value = self._suggest(name, {"choice": labels}, None)
-        # 1, 1.0 and True are equal in Python, but not here.
+        # 1, 1.0 and True are equal in Python, but different choices.
         return choices[[json.dumps(it) for it in labels].index(json.dumps(value))]
 
     def _suggest(self, name: str, domain: dict[str, Any], step: float | None) -> Any:
@@ -141,7 +141,7 @@ class Trial:
         return self._alive(self.core.should_stop())
 
     def checkpoint(self, **state: Any) -> None:
-        """Saves what it takes to continue after this epoch: models, optimizers, or any values that can be pickled.
+        """Saves the state to continue from after this epoch: models, optimizers, or any values that can be pickled.
 
         Objects with a ``state_dict`` are saved by it. The random generators of Python, NumPy and PyTorch are saved too.
         Pass the same objects to :meth:`restore`.
@@ -182,7 +182,7 @@ class Trial:
 
     def _alive(self, answer: T | None) -> T:
         if answer is None:
-            raise TrialStopped("the worker does not run this trial any more")
+            raise TrialStopped("the worker no longer runs this trial")
         return answer
 
     def __repr__(self) -> str:

@@ -26,11 +26,11 @@ Callback = Callable[[Study, StudyTrial], object]
 FIRST_FAILURES = 10
 """Failed trials at the start of a search after which it stops."""
 FAILURES_IN_A_ROW = 30
-"""Failed trials in a row after which a search stops that had others."""
+"""Failed trials in a row after which a search with other trials stops."""
 SHOW = 0.5
 """Seconds between two updates of the progress on a terminal."""
 POLL = 0.1
-"""Seconds between two looks at the store while worker processes run."""
+"""Seconds between two reads of the store while worker processes run."""
 
 
 def tune(
@@ -69,8 +69,8 @@ def tune(
         space: Ranges by name, as in a study file: ``{"rate": {"log_uniform": [1e-4, 1.0]}}``. The values are in
             ``trial.params``. Without it, the objective calls ``trial.suggest_float`` and others.
         direction: ``"minimize"`` or ``"maximize"``.
-        trials: Number of trials of the study, those of earlier calls included. With a scheduler: as many epochs as this
-            many full trainings. By default the search runs until it is stopped.
+        trials: Number of trials of the study, those of earlier calls included. With a scheduler: as many epochs as
+            this many full trainings. By default the search runs until it is stopped.
         time: Time budget of this call: seconds, ``"30m"`` or a ``timedelta``.
         workers: Number of processes that run trials. With 1, trials run in this process.
         resume: True if the objective continues from a checkpoint, see :meth:`surefoot.Trial.checkpoint`. Trials are then
@@ -85,9 +85,9 @@ def tune(
         runs: Parent of the directory of the study.
         enqueue: Parameters to try first, unless the study has a trial with them.
         callbacks: Called with the study and a trial after each trial that has ended or paused, in this process.
-        stop: Function that ends the search when it returns true.
-        start_method: How worker processes start: ``"fork"`` or ``"spawn"``. By default they are forked, unless a GPU, JAX
-            or TensorFlow is in use. Spawned workers import the objective, so it must be a function of a module.
+        stop: Function without arguments; the search ends when it returns true.
+        start_method: ``"fork"`` or ``"spawn"`` for worker processes. By default they are forked, unless a GPU, JAX or
+            TensorFlow is in use. Spawned workers import the objective, so it must be a function of a module.
         on: ``"ray"`` or ``"ray://HOST"`` runs the workers as tasks of a Ray cluster.
         num_cpus: Cores of a Ray task.
         num_gpus: GPUs of a Ray task.
@@ -164,7 +164,7 @@ def tune(
 
 
 class _Watch:
-    """Follows a search: calls callbacks, and says when to stop."""
+    """Follows a search: calls the callbacks and decides when to stop."""
 
     def __init__(self, study: Study, callbacks: list[Callback], stop: Callable[[], bool] | None) -> None:
         self._study = study
@@ -174,11 +174,11 @@ class _Watch:
         self._others = 0
         self._shown = ""
         self._next_show = 0.0
-        # Earlier trials are not new.
+        # Trials of earlier calls are not passed to callbacks.
         study.core.changed()
 
     def __call__(self) -> bool:
-        """Handles new ends of trials. Returns true if the search should stop."""
+        """Handles trials that have ended or paused since the last call. Returns true if the search should stop."""
         study = self._study
         for number in study.core.changed():
             trial = study.trial(number)

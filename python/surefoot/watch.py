@@ -31,8 +31,8 @@ def watch(
 ) -> Watch:
     """Watches a PyTorch training loop and reports problems as they occur.
 
-    Use it as a context manager around the loop, and call ``run.step(loss)`` after ``optimizer.step()``. Without a ``with``
-    block it starts at the first ``run.step`` and ends with the program, or at ``run.finish()``. A fault inside
+    Use it as a context manager around the loop, and call ``run.step(loss)`` after ``optimizer.step()``. Without a
+    ``with`` block it starts at the first ``run.step`` and ends with the program, or at ``run.finish()``. An error inside
     Surefoot never ends the training: it warns once and switches itself off.
 
     Args:

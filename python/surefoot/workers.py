@@ -32,7 +32,7 @@ FORK_HAZARDS = ("jax", "tensorflow")
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to know."""
+    """Objective and study of a search, as passed to each worker."""
 
     objective: Callable[[Trial], Any]
     document: str
@@ -41,7 +41,7 @@ class Job:
     resumes: bool
 
     def worker(self, name: str, left: float | None = None) -> _core.TuneWorker:
-        """Starts a worker. ``left`` is the rest of the time budget in seconds."""
+        """Starts a worker. ``left`` is the remaining time budget in seconds."""
         return _core.TuneWorker(self.document, self.store, self.directory, name, left)
 
 
@@ -64,7 +64,7 @@ def run_here(job: Job, watch: Callable[[], bool]) -> None:
 
 
 def _leave(worker: _core.TuneWorker, core: _core.TuneTrial | None) -> None:
-    """Ends a worker after an exception, which may have come just before the trial began."""
+    """Ends a worker after an exception, which may have been raised just before the trial began."""
     if core is not None:
         core.release()
     worker.close()
@@ -106,14 +106,14 @@ def _interrupts(worker: _core.TuneWorker, resumes: bool) -> Iterator[list[int]]:
         yield interrupted
         return
 
-    def ask(number: int, frame: Any) -> None:
+    def request_stop(number: int, frame: Any) -> None:
         if interrupted:
             raise KeyboardInterrupt
         interrupted.append(number)
         print("\nsurefoot: stopping after this epoch; Ctrl-C again stops at once", file=sys.stderr)
         worker.stop()
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = signal.signal(signal.SIGINT, request_stop)
     try:
         yield interrupted
     finally:
@@ -180,13 +180,13 @@ class Pool:
         return bool(self._workers)
 
     def stop(self) -> None:
-        """Lets workers end after their trials, those that can resume after their epochs."""
+        """Asks workers to end after their trials, or after their epochs if trials can resume."""
         if not self._is_stopping:
             self._is_stopping = True
             self._signal(signal.SIGTERM)
 
     def close(self) -> None:
-        """Ends the workers that are left, at once, with their trials back in the store."""
+        """Ends the remaining workers and returns their trials to the store."""
         self._is_stopping = True
         if self._job.resumes and self._workers:
             self._signal(signal.SIGTERM)
@@ -247,7 +247,7 @@ def _work(job: Job, name: str, left: float | None, threads: int, parent: int, er
     except KeyboardInterrupt:
         if worker is not None:
             _leave(worker, core)
-    except Exception as error:  # noqa: BLE001 - raised by the process that started the search
+    except Exception as error:  # noqa: BLE001 - sent to the process that started the search
         errors.send(str(error))
 
 

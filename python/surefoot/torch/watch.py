@@ -39,10 +39,10 @@ from surefoot.torch.observed import ObservedLayer, last_nonfinite_gradient, name
 from surefoot.torch.scaler import ScalerHook
 from surefoot.torch.tensors import address, dense, first_tensor, format_of, is_measurable, local
 
-_OF_CURVE = ("oscillating_loss", "slow_convergence", "diverging_loss", "collapse", "loss_spike")
+_CURVE_PROBLEMS = ("oscillating_loss", "slow_convergence", "diverging_loss", "collapse", "loss_spike")
 """Problems that are found by comparing losses of different steps."""
 
-_EPISODES = 4
+_EPISODE_COUNTS = 4
 """Different numbers of forward passes per update that show a loop over episodes or sequences of any length."""
 
 UNCLEARED = 5
@@ -161,7 +161,7 @@ class Watch(Guarded, Results):
             self._handles.append(optimizer.register_step_pre_hook(self._enter_update))
 
     def _start_late(self) -> None:
-        """Starts at the first step of a loop outside a ``with`` block; the run then ends with the program."""
+        """Starts at the first step of a loop without a ``with`` block; the run then ends with the program."""
         self.start()
         atexit.register(lambda: self.finish(completed=not hasattr(sys, "last_value")))
 
@@ -311,7 +311,7 @@ class Watch(Guarded, Results):
         self._steps += 1
         self._queue.deliver(session, wait=False)
         if self._observing and self._uncleared == UNCLEARED:
-            self._uncleared += 1  # It is said once.
+            self._uncleared += 1  # It is reported once.
             session.core.report(
                 "uncleared_gradients",
                 "Each step adds its gradient to those of all steps before: the loop does not call `zero_grad()`.",
@@ -367,7 +367,7 @@ class Watch(Guarded, Results):
             facts["metric"] = self._metric_name
         if several or len(self._optimizers) > 1:
             # The losses of adversaries rise and fall by design.
-            self._options["thresholds"] = {"off": ",".join(_OF_CURVE), **(self._options["thresholds"] or {})}
+            self._options["thresholds"] = {"off": ",".join(_CURVE_PROBLEMS), **(self._options["thresholds"] or {})}
         parameters = []
         for index, layer in enumerate(self._layers):
             for parameter in layer.parameters:
@@ -442,7 +442,7 @@ class Watch(Guarded, Results):
             self._probe = probe
             groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
             if groups and not any(probe is it for group in groups for it in group["params"]):
-                # Its gradient is not that of this loop's `zero_grad`.
+                # `zero_grad` of this loop does not clear its gradient.
                 self._uncleared = UNCLEARED + 1
 
     @guarded
@@ -504,12 +504,12 @@ class Watch(Guarded, Results):
             self._sample_weights()
 
     def _count_passes(self) -> None:
-        """Switches off what compares losses, if each is the sum over another number of forward passes: an episode."""
+        """Switches off detectors of the loss curve if updates use different numbers of forward passes."""
         passes, self._passes = self._passes, 0
-        if self._session is not None and len(self._pass_counts) < _EPISODES:
+        if self._session is not None and len(self._pass_counts) < _EPISODE_COUNTS:
             self._pass_counts.add(passes)
-            if len(self._pass_counts) == _EPISODES:
-                self._session.core.switch_off(list(_OF_CURVE))
+            if len(self._pass_counts) == _EPISODE_COUNTS:
+                self._session.core.switch_off(list(_CURVE_PROBLEMS))
 
     @guarded
     def _leave_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:

@@ -96,7 +96,7 @@ impl Updater {
     }
 }
 
-/// Moves a part of the weights; `product` is Nadam's product of momentum coefficients.
+/// Updates a part of the weights; `product` is Nadam's product of momentum coefficients.
 fn apply(
     rule: Optimizer,
     product: f64,

@@ -143,7 +143,7 @@ impl Parameters {
         })
     }
 
-    /// Calls `body` with the arrays as tensors of a device; the values are away meanwhile.
+    /// Calls `body` with the arrays as tensors of a device. Until it returns, `values` is empty.
     pub(crate) fn lend<B: Compute, R>(
         &mut self,
         device: &B::Device,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Multiplications from which on products of several matrices are shared.
+/// Multiplications from which products of several matrices are shared.
 const SHARED: usize = 1 << 20;
 
 /// A strided view of shared values. Operations reuse the memory of values that are not shared.

@@ -40,7 +40,7 @@ impl Compute for Cpu {
             Tensor(all.slice(0, range.start, range.len()).reshape(shape))
         };
         let result = body(&parts.iter().map(part).collect::<Vec<_>>());
-        // Nothing is copied: the tensors are gone.
+        // The tensors have been dropped, so nothing is copied.
         *values = all.into_values();
         result
     }

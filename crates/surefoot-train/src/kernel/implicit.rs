@@ -1,7 +1,7 @@
-//! Convolution with many channels as a product of matrices, of which one never exists: the panels of
-//! [`tiles`] are copied straight from the image.
+//! Convolution with many channels as a product of matrices. The matrix of all windows is never
+//! created: the panels of [`tiles`] are copied straight from the image.
 //!
-//! The image is written out with its padding. With strides it is cut into phases, one for each place
+//! The image is written out with its padding. With strides it is cut into phases, one for each position
 //! of a window modulo the strides, so that neighbouring windows have neighbouring values in memory.
 
 use super::Matrix;
@@ -11,7 +11,7 @@ use super::tiles::{self, Left, Right, Segment, Sink};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Multiplications from which on a gradient of the kernel, or a convolution with strides, is computed here.
+/// Multiplications from which a gradient of the kernel, or a convolution with strides, is computed here.
 const LARGE: usize = 1 << 25;
 /// Filters below which the copies into panels cost too much.
 const FEW_FILTERS: usize = 32;
@@ -28,7 +28,7 @@ pub(crate) fn suits_narrow(channels: Channels, window: &Window) -> bool {
         && channels.input * window.size[0] * window.size[1] >= 64
 }
 
-/// Returns true if this is large enough to be computed here although the bits differ from other ways.
+/// Returns true if this is large enough to be computed here. The bits differ from those of other methods.
 pub(crate) fn suits(channels: Channels, window: &Window) -> bool {
     let outputs = channels.batch * channels.output * window.output[0] * window.output[1];
     let depth = channels.input * window.size[0] * window.size[1];

@@ -65,7 +65,7 @@ pub(crate) struct Shared<'a, T> {
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `Shared` stands for an exclusive borrow; its only access is `slice`, whose callers promise
+// SAFETY: `Shared` stands for an exclusive borrow; its only access is `slice`, whose callers guarantee
 // that parts used at the same time do not overlap.
 unsafe impl<T: Send> Send for Shared<'_, T> {}
 // SAFETY: as above.
@@ -81,11 +81,11 @@ impl<'a, T> Shared<'a, T> {
     /// # Safety
     ///
     /// No other slice in use may overlap with it.
-    #[allow(clippy::mut_from_ref, reason = "parts are disjoint by the promise of the caller")]
+    #[allow(clippy::mut_from_ref, reason = "the caller guarantees that parts are disjoint")]
     #[inline(always)]
     pub(crate) unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
         assert!(start <= self.len && len <= self.len - start, "a part must lie inside its slice");
-        // SAFETY: inside the borrowed slice as checked above, and disjoint by the promise of the caller.
+        // SAFETY: inside the borrowed slice as checked above; the caller guarantees that it is disjoint.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 }

@@ -60,7 +60,7 @@ const NARROWEST: usize = 32;
 /// Rows above which a copy into blocks pays.
 const FEW_ROWS: usize = 128;
 
-/// Multiplications from which on a product is computed by tiles.
+/// Multiplications from which a product is computed by tiles.
 const LARGE: usize = 1 << 23;
 
 /// Returns true if a product of these sizes is computed by tiles.
@@ -113,7 +113,7 @@ impl Sink for Rows<'_> {
     fn finish(&self, row: usize, columns: Range<usize>, sums: &[f32]) {
         // SAFETY: these columns of this row are given once.
         let to = unsafe { self.rows.slice(row * self.columns + columns.start, columns.len()) };
-        // Of known length, the copy needs no call.
+        // A copy of known length needs no function call.
         match (to.as_mut_array::<PANEL>(), sums.as_array::<PANEL>()) {
             (Some(to), Some(sums)) => _ = to.write_copy_of_slice(sums),
             _ => _ = to.write_copy_of_slice(sums),

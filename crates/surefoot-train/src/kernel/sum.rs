@@ -6,7 +6,7 @@ use super::{parallel, vectorized};
 /// the latency of an addition.
 const LANES: usize = 16;
 const SUMS: usize = 8;
-/// Values from which on sums of all rows are shared, and the columns of a part.
+/// Number of values from which sums of all rows are shared, and number of columns of a part.
 const SHARED: usize = 64 * 1024;
 const COLUMNS: usize = 128;
 

@@ -1,7 +1,7 @@
 //! Products of large matrices, tile by tile, shared by the threads of a pool.
 //!
-//! Each value is one chain of fused multiplications and additions over the depth, whatever the tiles,
-//! the vectors and the threads are, so the bits are the same on all machines with FMA. The right
+//! Each value is one chain of fused multiplications and additions over the depth, for any tiles,
+//! vectors and threads, so the bits are the same on all machines with FMA. The right
 //! matrix is copied into panels that stay in cache; it need not exist in memory ([`super::conv`]).
 
 use super::{Matrix, dispatch, parallel};
@@ -17,15 +17,15 @@ const DEPTH: usize = 512;
 const ROWS: usize = 8;
 /// Most rows of a task: its sums stay in cache.
 const TASK_ROWS: usize = 1024;
-/// Tasks into which a product is cut at least, if it has enough rows.
+/// Least number of tasks of a product, if it has enough rows.
 const TASKS: usize = 16;
 
-/// A stretch of the depth in which the values of a row of the left matrix follow one another.
+/// A range of the depth in which the values of a row of the left matrix are adjacent in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment {
-    /// Number of the stretch for [`Right::pack`]; of a matrix, the first row.
+    /// Number of the segment for [`Right::pack`]; for a matrix, its first row there.
     pub(crate) first: usize,
-    /// Where the stretch starts, relative to the start of a row.
+    /// Offset of its first value from the start of a row.
     pub(crate) start: usize,
     pub(crate) len: usize,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Left<'a> {
 }
 
 enum Layout {
-    /// Where each row starts.
+    /// Index of the first value of each row.
     Rows(Vec<usize>),
     /// Blocks of [`ROWS`] rows, in each of which the rows' values at one depth lie side by side.
     Blocks(Vec<f32>),
@@ -129,7 +129,7 @@ impl Right for Matrix<'_> {
         if columns.len() < width {
             panel[..len * width].fill(0.0);
         }
-        // Eight by eight values are turned at a time, so that whole lines are read and written.
+        // Eight by eight values are transposed at a time, so that whole cache lines are read and written.
         const TURN: usize = 8;
         let turned = if self.row_stride == 1 { columns.len() / TURN * TURN } else { 0 };
         for column in (0..turned).step_by(TURN) {

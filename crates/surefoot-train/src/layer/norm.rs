@@ -91,7 +91,7 @@ fn rows<B: Compute>(x: Tensor<B>) -> Tensor<B> {
 }
 
 /// `[channels]` laid out to broadcast against a tensor of this rank. Of full rank: not every device
-/// fills up the dimensions that are missing.
+/// adds missing dimensions.
 fn by_channel<B: Compute>(values: &Tensor<B>, rank: usize) -> Tensor<B> {
     let mut shape = vec![1; rank];
     shape[if rank == 4 { 1 } else { rank - 1 }] = values.len();
@@ -291,8 +291,8 @@ pub(crate) fn normalize_last_backward<B: Compute>(
     gradient.sub(&mean).sub(&normalized.clone().mul(&product)).mul(inverse)
 }
 
-/// The shape that broadcasts along the last dimension. Of full rank: not every device fills up the
-/// dimensions that are missing.
+/// The shape that broadcasts along the last dimension. Of full rank: not every device adds
+/// missing dimensions.
 fn last_only(shape: &[usize]) -> Vec<usize> {
     let mut layout = vec![1; shape.len()];
     if let (Some(to), Some(last)) = (layout.last_mut(), shape.last()) {

@@ -54,7 +54,7 @@ fn report(directory: PathBuf) -> PyResult<String> {
     })
 }
 
-/// Returns the name of a problem for people.
+/// Returns the name of a problem as words.
 #[pyfunction]
 fn title(problem: String) -> String {
     surefoot_diagnose::Problem::from(problem).title()

@@ -469,7 +469,7 @@ impl Run {
         })
     }
 
-    /// Looks for these problems no longer.
+    /// Removes the detectors of these problems.
     fn switch_off(&mut self, problems: Vec<String>) -> PyResult<()> {
         catch(|| {
             self.process_waiting()?;

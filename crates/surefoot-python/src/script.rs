@@ -87,9 +87,9 @@ impl Recorder {
         self.directory.clone()
     }
 
-    /// Records a step of the 1-based `epoch`. `parts` are the tensors of the batch, the loss, the parameters, the buffers and
-    /// the optimizer: their addresses and their sizes in bytes. `extra` is text that belongs to the
-    /// optimizer's part.
+    /// Records a step of the 1-based `epoch`. `parts` are the tensors of the batch, the loss, the
+    /// parameters, the buffers and the optimizer: their addresses and their sizes in bytes. `extra` is
+    /// text that belongs to the optimizer's part.
     fn step(
         &mut self,
         step: u64,
@@ -212,7 +212,8 @@ impl InterruptedRun {
         catch(|| {
             let environment = environment(libraries, device, threads);
             let run = lock(&self.run).take();
-            let run = run.ok_or_else(|| PyRuntimeError::new_err("the run is resumed already"))?;
+            let run =
+                run.ok_or_else(|| PyRuntimeError::new_err("the run has been resumed already"))?;
             let (recorder, checkpoint) = run.resume(&environment).map_err(error)?;
             Ok((Recorder::new(recorder), checkpoint.map_or(0, |checkpoint| checkpoint.step)))
         })

@@ -1,4 +1,4 @@
-//! Hyper-parameter search over a Python function.
+//! Hyperparameter search over a Python function.
 
 use crate::guard::{catch, error};
 use pyo3::exceptions::PyValueError;
@@ -11,14 +11,14 @@ use surefoot_diagnose::Facts;
 use surefoot_report::{StudyPage, study_report};
 use surefoot_tune::export::{Format, trial_json};
 use surefoot_tune::function::{
-    FunctionEnd, FunctionError, FunctionTrial, FunctionWorker, NextTrial, Stopper, TrialObserver,
+    FunctionEnd, FunctionError, FunctionTrial, FunctionWorker, NextTrial, StopHandle, TrialObserver,
 };
 use surefoot_tune::storage::{
     ClaimLimits, Claimed, Start, StepCost, Storage, StorageError, StoredStudy, TrialState, View,
 };
 use surefoot_tune::{Domain, Point, PruneReason, Study, WorkerError};
 
-/// Interval at which a wait looks for signals.
+/// Interval between checks for signals during a wait.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Reason id of a trial that its function stopped.
@@ -51,14 +51,14 @@ fn storage_error(found: StorageError) -> PyErr {
 pub(crate) struct TuneWorker {
     worker: Mutex<FunctionWorker>,
     /// Separate, because a signal handler runs while `next_trial` waits.
-    stopper: Stopper,
+    stop_handle: StopHandle,
     diagnoses: bool,
 }
 
 #[pymethods]
 impl TuneWorker {
     /// Joins the study of `document` (TOML) in `store`. Trials have directories below `runs`.
-    /// `left` is the rest of the time budget in seconds, if it is not all of it.
+    /// `left` is the remaining time budget in seconds; by default that of the study.
     #[new]
     #[pyo3(signature = (document, store, runs, name, left=None))]
     fn new(
@@ -73,7 +73,7 @@ impl TuneWorker {
         study.settings.time = left.or(study.settings.time);
         let diagnoses = !study.settings.pruners.indicators.is_empty();
         let worker = FunctionWorker::start(study, store, runs, name)?;
-        Ok(TuneWorker { stopper: worker.stopper(), worker: Mutex::new(worker), diagnoses })
+        Ok(TuneWorker { stop_handle: worker.stop_handle(), worker: Mutex::new(worker), diagnoses })
     }
 
     /// True if problems of the training end a trial.
@@ -95,7 +95,7 @@ impl TuneWorker {
 
     /// Asks the running trial to stop, and hands out no more.
     fn stop(&self) {
-        self.stopper.stop();
+        self.stop_handle.stop();
     }
 
     /// Stops, and waits until everything is stored. Call it after the trial has ended.
@@ -133,11 +133,6 @@ impl TuneTrial {
     #[getter]
     fn attempt(&self) -> u32 {
         self.trial.attempt
-    }
-
-    #[getter]
-    fn reported(&self) -> u64 {
-        self.trial.reported
     }
 
     #[getter]
@@ -211,7 +206,7 @@ impl TuneTrial {
     }
 }
 
-/// The answer; `None` if the worker has lost the trial.
+/// Converts an answer; `None` if the worker has lost the trial.
 fn answer<T>(result: Result<T, FunctionError>) -> PyResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -343,7 +338,7 @@ impl TuneStudy {
         if !self.study.grows() && !self.study.space.contains(&point) {
             let names = self.study.space.parameters().iter().map(|it| it.name.as_str());
             let message = format!(
-                "these parameters are not a point of the space: it has a value in its range for each of {}",
+                "these parameters are not a point of the space, which needs a value in range for each of {}",
                 names.collect::<Vec<_>>().join(", ")
             );
             return Err(PyValueError::new_err(message));
@@ -355,7 +350,7 @@ impl TuneStudy {
     }
 
     /// Adds a trial of another program that has ended: its point (JSON), its reported steps and values, its duration,
-    /// its state (`complete`, `pruned` or `failed`), its value, and why it did not complete.
+    /// its state (`complete`, `pruned` or `failed`), its value, and the reason if it did not complete.
     fn add_ended(
         &mut self,
         point: &str,

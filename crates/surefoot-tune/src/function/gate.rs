@@ -1,4 +1,4 @@
-//! Turns of a worker and the thread of a function.
+//! Handover of trials between a worker and the thread of a function.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +53,7 @@ impl Gate {
         }
     }
 
-    /// Called by the worker: its trial is over, whether the function knows or not.
+    /// Called by the worker: its trial is over, even if the function has not ended it.
     pub(super) fn release(&self) {
         self.change(|state| state.is_running = false);
     }

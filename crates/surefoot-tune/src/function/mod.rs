@@ -1,13 +1,13 @@
 //! Objectives that another thread runs, such as a function of a Python program.
 //!
 //! A [`FunctionWorker`] runs a [`Worker`](crate::worker::Worker) in a thread and hands out each trial as a
-//! [`FunctionTrial`], which answers through it. So the function runs in the thread that its program chooses, usually
-//! the main one, and heartbeats continue while it is busy.
+//! [`FunctionTrial`], which passes suggestions and reports to the worker. So the function runs in the thread that its
+//! program chooses, usually the main one, and heartbeats continue while it is busy.
 
 mod gate;
 mod worker;
 
-pub use worker::{FunctionWorker, NextTrial, Stopper};
+pub use worker::{FunctionWorker, NextTrial, StopHandle};
 
 use crate::command::{ReportLine, Reports, take_ownership};
 use crate::direction::Direction;
@@ -43,8 +43,6 @@ pub struct FunctionTrial {
     pub number: u64,
     /// 1-based attempt number.
     pub attempt: u32,
-    /// Number of epochs that earlier attempts reported.
-    pub reported: u64,
     /// Directory for this trial only, the same for every attempt.
     pub dir: PathBuf,
     /// Parameter values so far.
@@ -64,7 +62,7 @@ pub enum FunctionError {
     #[error("{0}")]
     Report(String),
     /// The worker has lost the trial or its storage. The trial should return.
-    #[error("the worker does not run this trial any more")]
+    #[error("the worker no longer runs this trial")]
     Gone,
 }
 
@@ -73,7 +71,7 @@ pub enum FunctionError {
 pub enum FunctionEnd {
     /// It returned, with a value or with the best reported one.
     Returned(Option<f64>),
-    /// It stopped as [`FunctionTrial::should_stop`] asked, or for a reason of its own.
+    /// It stopped because [`FunctionTrial::should_stop`] returned true, or for a reason of its own.
     Stopped(PruneReason),
     /// It failed.
     Failed(String),
@@ -131,7 +129,7 @@ impl FunctionTrial {
             return;
         }
         self.gate.end(|| {
-            // A worker that has lost the trial does not need it.
+            // A worker that has lost the trial does not receive it.
             let _ = self.requests.send(Request::End(end));
         });
     }
@@ -177,7 +175,6 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Objective for FunctionObjective<F> {
         let sent = self.trials.send(FunctionTrial {
             number: trial.number(),
             attempt: trial.attempt(),
-            reported: trial.reported(),
             dir: dir.clone(),
             point: trial.point().clone(),
             requests,
@@ -201,7 +198,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> FunctionObjective<F> {
         mut reports: Reports,
         trial: &mut Trial<'_>,
     ) -> Result<TrialState, WorkerError> {
-        // Answers fail if the function does not wait for them any more; its end is the next request.
+        // Answers fail if the function no longer waits for them; its end is the next request.
         let (mut requested, mut is_stopping) = (None, false);
         for request in requests {
             match request {
@@ -239,7 +236,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> FunctionObjective<F> {
                 }
             }
         }
-        // The function is gone without a word.
+        // The function has ended without ending its trial.
         Ok(TrialState::Waiting)
     }
 }

@@ -23,9 +23,9 @@ pub struct FunctionWorker {
 
 /// Handle that stops a [`FunctionWorker`].
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<Gate>);
+pub struct StopHandle(Arc<Gate>);
 
-impl Stopper {
+impl StopHandle {
     /// Same as [`FunctionWorker::stop`].
     pub fn stop(&self) {
         self.0.stop();
@@ -37,7 +37,7 @@ impl Stopper {
 pub enum NextTrial {
     /// A trial to run.
     Trial(FunctionTrial),
-    /// None yet: look for signals and wait again.
+    /// None yet: check for signals and wait again.
     NotYet,
     /// No more: [`FunctionWorker::join`] says why.
     Over,
@@ -95,12 +95,12 @@ impl FunctionWorker {
         self.gate.stop();
     }
 
-    /// Stops the worker from another thread or a signal handler.
-    pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.gate))
+    /// Returns a handle that stops the worker from another thread or a signal handler.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(Arc::clone(&self.gate))
     }
 
-    /// Stops, waits for the thread, and returns why it ended.
+    /// Stops, waits for the thread, and returns the reason for its end.
     pub fn join(&mut self) -> Result<Option<WorkerExit>, WorkerError> {
         self.stop();
         // A trial that waits to be received goes back to the storage.

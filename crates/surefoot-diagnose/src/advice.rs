@@ -32,8 +32,8 @@ static ADVICE: &[(Problem, &str, &str)] = &[
     ),
     (
         Problem::OSCILLATING_LOSS,
-        "torch.optim.Adam(model.parameters(), lr=1e-3)  # or a tenth of the present learning rate",
-        "keras.optimizers.Adam(learning_rate=1e-3)  # or a tenth of the present learning rate",
+        "torch.optim.Adam(model.parameters(), lr=1e-3)  # or a tenth of the current learning rate",
+        "keras.optimizers.Adam(learning_rate=1e-3)  # or a tenth of the current learning rate",
     ),
     (
         Problem::SLOW_CONVERGENCE,
@@ -72,8 +72,8 @@ static ADVICE: &[(Problem, &str, &str)] = &[
     ),
     (
         Problem::DIVERGING_LOSS,
-        "torch.optim.Adam(model.parameters(), lr=1e-3)  # or a tenth of the present learning rate; and clip_grad_norm_",
-        "keras.optimizers.Adam(learning_rate=1e-3, clipnorm=1.0)  # or a tenth of the present learning rate",
+        "torch.optim.Adam(model.parameters(), lr=1e-3)  # or a tenth of the current learning rate; and clip_grad_norm_",
+        "keras.optimizers.Adam(learning_rate=1e-3, clipnorm=1.0)  # or a tenth of the current learning rate",
     ),
     (
         Problem::COLLAPSE,
@@ -112,8 +112,8 @@ static ADVICE: &[(Problem, &str, &str)] = &[
     ),
     (
         Problem::UPDATE_RATIO,
-        "torch.optim.Adam(model.parameters(), lr=1e-3)  # or a tenth of the present learning rate",
-        "keras.optimizers.Adam(learning_rate=1e-3)  # or a tenth of the present learning rate",
+        "torch.optim.Adam(model.parameters(), lr=1e-3)  # or a tenth of the current learning rate",
+        "keras.optimizers.Adam(learning_rate=1e-3)  # or a tenth of the current learning rate",
     ),
     (
         Problem::UNEVEN_UPDATES,

@@ -16,7 +16,7 @@ use surefoot_stats::Summary;
 pub(crate) const BLOCKS: u64 = 200;
 /// Steps of a training whose length is unknown, for limits that are shares of the training.
 const NOMINAL_STEPS: u64 = 10 * BLOCKS;
-/// Update ratio of a step that replaces the weights.
+/// Update ratio of a step that destroys what the weights have learned.
 pub(crate) const REPLACED: f64 = 0.3;
 /// Number of recent blocks whose layers are kept at least.
 pub(crate) const KEPT: usize = 8;

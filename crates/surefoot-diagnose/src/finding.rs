@@ -103,7 +103,7 @@ impl Problem {
         &self.0
     }
 
-    /// Returns true if `symptom` follows from this problem and needs no answer of its own.
+    /// Returns true if `symptom` follows from this problem and is not reported beside it.
     pub(crate) fn explains(&self, symptom: &Problem) -> bool {
         let causes: &[Problem] = match symptom.id() {
             "slow_convergence" => &[
@@ -124,7 +124,7 @@ impl Problem {
         causes.contains(self)
     }
 
-    /// Name for people: the id as words.
+    /// Name for messages: the id as words.
     pub fn title(&self) -> String {
         let words = self.0.replace('_', " ").replace("relu", "ReLU");
         words.replace("non finite", "non-finite").replace("over fitting", "overfitting")

@@ -114,7 +114,7 @@ static EXPLANATIONS: &[(Problem, &str, &str)] = &[
         Problem::MISMATCHED_SHAPES,
         "the loss compared outputs with the targets of other samples",
         "Outputs and targets have different shapes, and broadcasting pairs each output with every target. \
-         The best answer to that is the mean of all targets.",
+         The loss is then lowest if the model always predicts the mean of all targets.",
     ),
     (
         Problem::UPDATE_RATIO,

@@ -11,11 +11,12 @@ use crate::number::rough;
 /// The loss rises instead of falling and ends far above where it started.
 ///
 /// A run with a known baseline is watched while it trains: the loss is three times that of the first
-/// blocks, still rises, and nothing is learned. Without a baseline it is reported if a step replaced
-/// a third of the weights and the loss has stayed at three times that of the first step since. A complete curve is judged at its end, because a loss
-/// may rise for a while and recover: the training loss is then a fifth above its start and half above
-/// its best; a validation loss has to be ten times both, because over-fitting raises it too. A metric
-/// that improved all the same is proof of the opposite.
+/// blocks, still rises, and nothing is learned. Without a baseline it is reported if a step changed
+/// the weights by a third of their size and the loss has stayed at three times that of the first step
+/// since. A complete curve is judged at its end, because a loss may rise for a while and recover: the
+/// training loss is then a fifth above its start and half above its best; a validation loss has to be
+/// ten times both, because overfitting raises it too. A metric that improved all the same is proof of
+/// the opposite.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DivergingLoss;
 
@@ -96,8 +97,8 @@ impl Detector for DivergingLoss {
     }
 }
 
-/// Finds weights that a step replaced, so that the last `blocks` have a much higher loss than the
-/// first step.
+/// Finds a step that changed the weights so much that the last `blocks` have a much higher loss than
+/// the first step.
 fn destroyed(context: &Context<'_>, blocks: usize) -> Option<Finding> {
     let start = context.curve.start_loss().filter(|&start| start > 0.0)?;
     let recent = context.curve.recent(blocks);

@@ -11,8 +11,8 @@ use crate::observation::Observation;
 ///
 /// - The rate has its full value from the first step on, the steps change the weights by 5% or more,
 ///   and in the first tenth of the training the loss rises to one and a half times its start. Steps
-///   that replace a third of the weights are too large with any warm-up, and reported as a diverging
-///   or oscillating loss.
+///   that change the weights by a third of their size are too large with any warm-up, and reported
+///   as a diverging or oscillating loss.
 /// - The rate still rises after 60% of the planned steps. In a one-cycle schedule it falls after 30%.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperWarmup {

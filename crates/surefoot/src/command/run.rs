@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "resume")]
     seed: u64,
 
-    /// Split each batch among N shards (a power of two): equal bits for every number of processes that divides N
+    /// Split each batch into N shards (a power of two): equal bits for every number of processes that divides N
     #[arg(long, value_name = "N", value_parser = shards, conflicts_with = "resume")]
     shards: Option<u64>,
 
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn shards(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number: &u64| number.is_power_of_two());
-    // Only these divide without rounding: the average over shards must not depend on their grouping.
+    // Division by a power of two does not round, so the average does not depend on the number of processes.
     number.ok_or_else(|| "the number of shards must be a power of two: 1, 2, 4, ...".to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! Hyper-parameter search: spaces, samplers, pruners, storage and workers.
+//! Hyperparameter search: spaces, samplers, pruners, storage and workers.
 //!
 //! * A [`Space`] has the parameters of a search; a [`Point`] in it is what a trial runs with.
 //! * A [`Sampler`] suggests the next point. It is a pure function of the space, the seed, the trial

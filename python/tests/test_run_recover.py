@@ -50,11 +50,11 @@ def test_a_bad_step_is_skipped_and_recorded_and_a_replay_agrees(tmp_path: Path) 
     done = surefoot(tmp_path, "run", "--recover", "train.py")
     assert done.stdout == "True 0.01\n", done.stderr
     assert actions(tmp_path, 1) == [(20, "the step was skipped."), (40, "the step was skipped.")]
-    assert "step 20: the loss is nan; the step was skipped" in done.stderr
+    assert "step 20: the loss is NaN; the step was skipped" in done.stderr
     replayed = surefoot(tmp_path, "replay", "runs/train-001")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     page = surefoot(tmp_path, "report", "runs/train-001", "-o", "run.html")
-    assert page.returncode == 0 and "The loss is nan" in (tmp_path / "run.html").read_text()
+    assert page.returncode == 0 and "The loss is NaN; the step was skipped." in (tmp_path / "run.html").read_text()
 
 
 def test_a_run_that_ends_with_a_nan_loss_names_what_helps(tmp_path: Path) -> None:
@@ -88,10 +88,11 @@ def watched(bad: Any, **options: Any) -> tuple[Any, Any, Any]:
 
 
 def test_watch_skips_bad_steps_before_anything_is_raised() -> None:
-    run, model, optimizer = watched(lambda step: float("nan") if step == 0 else 1e9 if step == 40 else 1.0, on_finding="raise")
+    bad = {0: float("nan"), 40: 1e9}
+    run, model, optimizer = watched(lambda step: bad.get(step, 1.0), on_finding="raise")
     assert [finding.problem for finding in run.findings] == ["bad_step"] * 2
     assert [finding.severity for finding in run.findings] == ["warning"] * 2
-    assert "The gradient norm is nan; the step was skipped." in run.findings[0].message
+    assert "The gradient norm is NaN; the step was skipped." in run.findings[0].message
     assert "times the largest recent one; the step was skipped." in run.findings[1].message
     assert run.session.steps == 98 and optimizer.param_groups[0]["lr"] == 1e-2
     assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
@@ -100,7 +101,8 @@ def test_watch_skips_bad_steps_before_anything_is_raised() -> None:
 def test_watch_reduces_the_rate_returns_to_a_good_state_and_ends(caplog: pytest.LogCaptureFixture) -> None:
     run, model, optimizer = watched(lambda step: float("nan") if step >= 60 else 1.0)
     actions = [finding.message.partition("; ")[2] for finding in run.findings]
-    assert [text.partition(" ")[0] for text in actions] == ["the", "the", "skipped,"] * 2 + ["the", "the", "returned"] * 2 + ["the", "the", "no"]
+    first_words = [text.partition(" ")[0] for text in actions]
+    assert first_words == ["the", "the", "skipped,"] * 2 + ["the", "the", "returned"] * 2 + ["the", "the", "no"]
     assert actions[8] == "returned to the state of 10 good steps ago."
     assert optimizer.param_groups[0]["lr"] == 0.0025
     assert all(tensor.isfinite().all() for tensor in model.state_dict().values())

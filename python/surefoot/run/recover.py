@@ -123,9 +123,9 @@ class OptimizerRecovery:
 
     def _reason(self, loss: float, norm: float) -> str | None:
         if not math.isfinite(loss):
-            return f"the loss is {loss}"
+            return f"the loss is {'NaN' if math.isnan(loss) else 'infinite'}"
         if not math.isfinite(norm):
-            return f"the gradient norm is {norm}"
+            return f"the gradient norm is {'NaN' if math.isnan(norm) else 'infinite'}"
         if len(self.norms) >= WARM_UP and norm > EXTREME * max(self.norms) > 0:
             return f"the gradient norm {norm:.3g} is {norm / max(self.norms):.0f} times the largest recent one"
         return None

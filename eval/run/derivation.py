@@ -2,9 +2,10 @@
 
     python eval/run/derivation.py [NAME...]
 
-NAME is a PyTorch script of the corpus. Its sound form is checked, and executed with `surefoot run`. One JSON object per script:
-`derived` are the members that `check` lists, `not_saved` those of them that no checkpoint of `run` holds, and `not_derived` the
-values that change from one iteration to another and that `check` does not list. The exit code is 1 if anything is not saved.
+NAME is a PyTorch script of the corpus. Its sound form is checked, and executed with `surefoot run`. Prints one JSON
+object per script: `derived` are the members that `check` lists, `not_saved` those of them that no checkpoint of `run`
+holds, and `not_derived` the values that change from one iteration to another and that `check` does not list. The exit
+code is 1 if anything is not saved.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ def observe(script: Path, result: Path) -> None:
     checkpoints: Any = run.checkpoints
     heads: list[dict[str, Any]] = []
 
-    # Of plain values too.
-    checkpoint.Saver = lambda baseline, saves_gradients, **_: saver_class(baseline, saves_gradients, True)  # type: ignore
+    def saver_of_plain_values(baseline: Any, saves_gradients: bool, **_: Any) -> Any:
+        return saver_class(baseline, saves_gradients, keeps_unchanged=True)
+
+    checkpoint.Saver = saver_of_plain_values  # type: ignore
 
     def head(entry: Any) -> None:
         if run.runtime.recording.step > 0:
@@ -95,7 +98,7 @@ def compare(name: str, script: Path) -> dict[str, Any]:
     before, after = found["heads"]
     wanted = [member for member, kind in members.items() if kind != "position" and member not in GENERATORS]
     changed = {path for path, digest in after["digests"].items() if before["digests"].get(path) != digest}
-    # Without the function, and without the parts of one object.
+    # Paths without the name of the function, and without the parts of an object.
     names = sorted({".".join(path.split(".")[1:3]) for path in changed})
     known = [n for n in names if any(n == m or n.startswith(f"{m}.") or m.startswith(f"{n}.") for m in members)]
     return {
@@ -107,7 +110,7 @@ def compare(name: str, script: Path) -> dict[str, Any]:
 
 
 def main(names: list[str]) -> int:
-    """Compares the scripts with these names, or all of PyTorch; the exit code."""
+    """Compares the scripts with these names, or all of PyTorch; returns the exit code."""
     import torch
 
     torch.set_num_threads(1)

@@ -164,7 +164,9 @@ def wide_mlp(compiled: bool = False) -> Train:
 class Blocks(nn.Module):
     """Transformer blocks on tokens, then an output for the sequence or for each position."""
 
-    def __init__(self, symbols: int, steps: int, width: int, heads: int, blocks: int, activation: nn.Module, outputs: int, pooled: bool) -> None:
+    def __init__(
+        self, symbols: int, steps: int, width: int, heads: int, blocks: int, activation: nn.Module, outputs: int, pooled: bool
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(symbols, width)
         self.positions = nn.Parameter(torch.zeros(steps, width))
@@ -230,6 +232,6 @@ def resnet18(compiled: bool = False) -> Train:
 if __name__ == "__main__":
     torch.manual_seed(1)
     cases = [mlp, mlp_fused, mlp_loader, lenet, cnn, lstm]
-    mediums = [wide_mlp, transformer, gpt, residual, resnet18]
-    served = {case.__name__: case for case in [*cases, *mediums]}
-    serve(served | {f"{case.__name__}_compiled": partial(case, compiled=True) for case in mediums})
+    medium_cases = [wide_mlp, transformer, gpt, residual, resnet18]
+    served = {case.__name__: case for case in [*cases, *medium_cases]}
+    serve(served | {f"{case.__name__}_compiled": partial(case, compiled=True) for case in medium_cases})

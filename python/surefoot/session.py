@@ -264,7 +264,7 @@ class Session:
             self.report_new()
 
     def flush(self) -> None:
-        """Shows all steps so far to the detectors and reports what they have found."""
+        """Passes all steps so far to the detectors and reports their findings."""
         # A fault must not end the training. The watch meets it at its next step and switches itself off.
         with contextlib.suppress(RuntimeError):
             self.core.flush()

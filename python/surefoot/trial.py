@@ -56,7 +56,7 @@ class Trial:
         self.params: dict[str, Any] = json.loads(core.point)
         self.diagnoses = diagnoses
         self.before_report: Callable[[], None] = lambda: None
-        """Called before a report, which the indicators answer: a watched training shows them all of its steps."""
+        """Called before each report, so that a watched training passes all its steps to the indicators first."""
         self._resumes = resumes
         self._epoch = 0
         self._planned: int | None = None

@@ -77,7 +77,8 @@ def test_watch_gives_the_reason() -> None:
                     raise optuna.TrialPruned
         return 0.5
 
-    study = optuna.create_study(sampler=optuna.samplers.GridSampler({"rate": [0.01, 1e6]}), pruner=DiagnosisPruner(epochs=4))
+    sampler = optuna.samplers.GridSampler({"rate": [0.01, 1e6]})
+    study = optuna.create_study(sampler=sampler, pruner=DiagnosisPruner(epochs=4))
     study.optimize(objective, n_trials=2)
     ended = {it.params["rate"]: it for it in study.trials}
     assert ended[0.01].state == optuna.trial.TrialState.COMPLETE
@@ -119,7 +120,7 @@ def test_several_objectives_are_refused() -> None:
         study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 0.0), n_trials=1)
 
 
-def test_a_study_survives_the_way_to_surefoot_and_back(tmp_path: Path) -> None:
+def test_a_study_is_the_same_after_import_and_export(tmp_path: Path) -> None:
     original = optuna.create_study(pruner=DiagnosisPruner(epochs=20), sampler=Sampler("tpe"), study_name="there")
     original.optimize(curve, n_trials=20)
     copy = import_study(original, tmp_path / "study.db")

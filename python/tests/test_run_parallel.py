@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 if not (torch.distributed.is_available() and hasattr(torch.library, "get_kernel")):
     pytest.skip("needs PyTorch 2.9 with torch.distributed", allow_module_level=True)
 
-# Samples with random noise, noise in the loop, dropout, an attention, batch statistics, and a last batch that is padded.
+# Samples with random noise, noise in the loop, dropout, attention, batch statistics, and a padded last batch.
 SCRIPT = '''
 import os, random, signal
 import torch
@@ -72,7 +72,7 @@ LAYER_NORM = SCRIPT.replace("NORM", "nn.LayerNorm")
 
 
 def run(folder: Path, processes: int, *arguments: str, **variables: str) -> tuple[list[int], str, str]:
-    """Executes `surefoot run` as `torchrun` does; returns the exit codes and what was printed."""
+    """Executes `surefoot run` as `torchrun` does; returns the exit codes, the output and the messages."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -109,7 +109,7 @@ def test_a_learning_rate_that_is_far_too_high_is_named(length: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("length", [{}, {"epochs": None, "steps_per_epoch": None}])
-def test_a_learning_rate_that_spoils_the_start_is_found_although_the_loss_comes_back(length: dict[str, Any]) -> None:
+def test_a_learning_rate_that_is_too_high_is_found_although_the_loss_recovers(length: dict[str, Any]) -> None:
     torch.manual_seed(0)
     x = torch.randn(1000, 20)
     y = (x @ torch.randn(20, 3)).argmax(1)

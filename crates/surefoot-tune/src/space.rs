@@ -291,7 +291,7 @@ impl Domain {
         }
     }
 
-    /// The value as one of this domain: an integer given for a number is that number.
+    /// Converts an integer to a float if the domain has floats.
     #[must_use]
     pub fn converted(&self, value: &Value) -> Value {
         match (self, value) {

@@ -528,7 +528,8 @@ def test_a_swapped_optimizer_keeps_weight_decay_and_the_ratio_of_rates() -> None
 def test_the_learning_rate_changes_with_its_schedule() -> None:
     subject = subject_of("mlp", epochs=10)
     subject.apply({"action": "set_decay", "decay": "cosine"})
-    assert subject.apply({"action": "set_learning_rate", "rate": 0.01}) == "Sets the learning rate to 0.01 instead of 0.1."
+    change = subject.apply({"action": "set_learning_rate", "rate": 0.01})
+    assert change == "Sets the learning rate to 0.01 instead of 0.1."
     subject.apply({"action": "extend_training", "factor": 2})
     assert subject.epochs == 20 and subject.scheduler is not None
     rates = []

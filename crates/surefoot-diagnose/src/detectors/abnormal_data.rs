@@ -84,8 +84,10 @@ impl Detector for AbnormalData {
                 )
                 .certain()
                 .with_advice(Advice {
-                    pytorch: "x = torch.nan_to_num(x)  # or leave these samples out; find them with x.isfinite()".into(),
-                    keras: "x = np.nan_to_num(x)  # or leave these samples out; find them with np.isfinite(x)".into(),
+                    pytorch: "x = torch.nan_to_num(x)  # or drop these samples; find them with x.isfinite()"
+                        .into(),
+                    keras: "x = np.nan_to_num(x)  # or drop these samples; find them with np.isfinite(x)"
+                        .into(),
                 })
                 .with(Measure::NonFiniteInputs, count, 0.0),
             );

@@ -252,7 +252,7 @@ impl Tables {
         for (name, found) in &self.data {
             let _ = writeln!(text, "{}", line(name, found, None));
         }
-        let _ = writeln!(text, "\n{:<28}{:<44}paper", "problem", "remedies that worked");
+        let _ = writeln!(text, "\n{:<28}{:<96}paper", "problem", "remedies that worked");
         for (id, paper) in PAPER_REMEDIES {
             if let Some(found) = self.problems.get(id) {
                 let remedies = found.remedies.iter();
@@ -264,7 +264,7 @@ impl Tables {
                     true => format!("none of {}", found.detected),
                     false => format!("{} of {}", ours.join(", "), found.detected),
                 };
-                let _ = writeln!(text, "{id:<28}{ours:<44}{paper}");
+                let _ = writeln!(text, "{id:<28}{ours:<95} {paper}");
             }
         }
         let _ = writeln!(text, "\n{:<28}found in healthy plans", "detector");

@@ -265,7 +265,7 @@ class Session:
 
     def flush(self) -> None:
         """Passes all steps so far to the detectors and reports their findings."""
-        # A fault must not end the training. The watch meets it at its next step and switches itself off.
+        # An error must not end the training. The watch gets it again at its next step and switches itself off.
         with contextlib.suppress(RuntimeError):
             self.core.flush()
         self.report_new()

@@ -20,8 +20,8 @@ import torch  # noqa: E402
 
 import surefoot.keras  # noqa: E402
 from surefoot.contest import CannotApply  # noqa: E402
-from surefoot.keras.advice import Advisor  # noqa: E402
 from surefoot.keras.actions import Subject  # noqa: E402
+from surefoot.keras.advice import Advisor  # noqa: E402
 
 torch.set_num_threads(1)
 layers = keras.layers

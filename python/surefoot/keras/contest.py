@@ -13,11 +13,11 @@ import numpy
 
 from surefoot import contest
 from surefoot.contest import CannotApply
+from surefoot.keras.actions import Subject, again, seed_of
 from surefoot.keras.advice import Advisor
 from surefoot.keras.data import Data, accuracy, facts_of_data, r2, task_of
 from surefoot.keras.facts import layers_of, loss_name
 from surefoot.keras.rebuild import clone, seeded, set_weights
-from surefoot.keras.actions import Subject, again, seed_of
 from surefoot.keras.watch import Watch
 
 EVALUATION_BATCH = 256

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from .actions import CannotApply, Subject
 from .advice import Advisor, actions_for
 from .discover import Discovery, describe_optimizer, unwrap
 from .first_nonfinite import NonFinite, first_nonfinite
 from .layers import Layer, layers_of
 from .sites import record_sites
-from .actions import CannotApply, Subject
 
 __all__ = [
     "Advisor",

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from surefoot import _core, contest
 from surefoot.run.keys import ORDER
+from surefoot.torch.actions import Subject
 from surefoot.torch.advice import Advisor
 from surefoot.torch.data import Batches
 from surefoot.torch.metrics import measure
-from surefoot.torch.actions import Subject
 from surefoot.torch.unchanged import unchanged
 from surefoot.torch.watch import Watch
 

@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from surefoot import contest
 from surefoot.contest import CannotApply
+from surefoot.torch.actions import Subject
 from surefoot.torch.contest import Generators, TorchContestant, TorchTrainings, loss_of
 from surefoot.torch.data import SAMPLES, Batches
-from surefoot.torch.actions import Subject
 from surefoot.turns import Turns
 
 _NEEDS_METRIC = ("swap_loss", "scale_targets")

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.torch.contest import Generators
 from surefoot.torch.actions import CannotApply, Subject
+from surefoot.torch.contest import Generators
 
 _SAMPLES = 4
 """Samples of the made-up batch with which a model is observed."""

@@ -47,7 +47,7 @@ class Shards:
         torch: Any = sys.modules["torch"]
         model_class = torch.nn.parallel.DistributedDataParallel
         create, forward, register = model_class.__init__, model_class._run_ddp_forward, model_class.register_comm_hook
-        self._fork = _make_fork(self)
+        self._pass_to_shards = _make_pass_to_shards(self)
 
         def init(model: Any, *args: Any, **kwargs: Any) -> None:
             create(model, *args, **kwargs)
@@ -113,7 +113,7 @@ class Shards:
             if parameter.requires_grad:
                 names.append(name)
                 parameters.append(parameter)
-        copies = self._fork.apply(model.process_group, *parameters)
+        copies = self._pass_to_shards.apply(model.process_group, *parameters)
         states = generator_states()
         # As with one process per shard, buffers such as running statistics are updated by the first shard.
         before = [(name, buffer.clone()) for name, buffer in model.module.named_buffers()] if self.local > 1 else []
@@ -173,7 +173,10 @@ class Shards:
         return torch.utils._pytree.tree_unflatten(joined, flat[0][1])
 
     def reduce(self, group: Any, gradients: list[list[Any]], likes: list[Any]) -> list[Any]:
-        """Averages gradients over all shards. ``gradients`` has those of each parameter, by shard of this process."""
+        """Adds the gradients of the shards of each process, and averages the sums over the processes.
+
+        ``gradients`` has those of each parameter, by shard of this process.
+        """
         torch: Any = sys.modules["torch"]
         local = [tree_sum([_zeros(g, like) for g in shards]) for shards, like in zip(gradients, likes)]
         is_used = torch.tensor([any(g is not None for g in shards) for shards in gradients], dtype=torch.uint8)
@@ -190,11 +193,11 @@ class Shards:
         return [g if used else None for g, used in zip(local, is_used.tolist())]
 
 
-def _make_fork(shards: Shards) -> Any:
+def _make_pass_to_shards(shards: Shards) -> Any:
     torch: Any = sys.modules["torch"]
 
-    class Fork(torch.autograd.Function):
-        """Passes the parameters to each shard without copying them, and averages the gradients of the shards."""
+    class PassToShards(torch.autograd.Function):
+        """Passes the parameters to each shard without copying them, and combines the gradients of the shards."""
 
         @staticmethod
         def forward(ctx: Any, group: Any, *parameters: Any) -> Any:
@@ -207,7 +210,7 @@ def _make_fork(shards: Shards) -> Any:
             by_parameter = [list(gradients[at : at + shards.local]) for at in range(0, len(gradients), shards.local)]
             return (None, *shards.reduce(ctx.group, by_parameter, ctx.likes))
 
-    return Fork
+    return PassToShards
 
 
 def _kept(bucket: Any) -> Any:

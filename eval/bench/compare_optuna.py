@@ -71,7 +71,7 @@ def digits(trial: Any, state: dict[str, Any]) -> Training:
         model.eval()
         with torch.no_grad():
             value = float(nn.functional.cross_entropy(model(x[1200:]), y[1200:]))
-        # Outside of the context, which would stay active in a training that is not continued.
+        # After the context, which would stay active while the training waits.
         yield value
 
 
@@ -174,7 +174,7 @@ def search_optuna(objective: str, seed: int, clock: Clock, pruner: Any) -> int:
             value = next(training)
             clock.note(value)
             best = min(best, value) if math.isfinite(value) else best
-            # Optuna's pruners have no rule for NaN of a leader.
+            # Optuna's median pruner judges a trial by its best report, so NaN alone would not end it.
             trial.report(value if math.isfinite(value) else 1e9, epoch)
             if clock.is_over() or trial.should_prune():
                 raise optuna.TrialPruned
@@ -245,7 +245,10 @@ def main() -> None:
                     "is_processor": arguments.processor_time,
                 }
                 done = subprocess.run(
-                    [sys.executable, __file__, "--search", json.dumps(job)], stdout=subprocess.PIPE, text=True, check=True
+                    [sys.executable, __file__, "--search", json.dumps(job)],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    check=True,
                 )
                 results[method].append(json.loads(done.stdout.splitlines()[-1]))
                 if arguments.json:
@@ -258,7 +261,8 @@ def main() -> None:
             best = [statistics.mean(it["best"][i] for it in found) for i in range(len(SHARES))]
             counts = [statistics.mean(it[key] for it in found) for key in ("trials", "epochs")]
             each = " ".join(f"{it['best'][-1]:.4f}" for it in found)
-            print(f"{method:<28}" + "".join(f"{it:>8.0f}" for it in counts) + "".join(f"{it:>14.4f}" for it in best) + f"   {each}")
+            cells = [*(f"{it:>8.0f}" for it in counts), *(f"{it:>14.4f}" for it in best)]
+            print(f"{method:<28}{''.join(cells)}   {each}")
 
 
 if __name__ == "__main__":

@@ -128,9 +128,11 @@ class Pool:
     ) -> None:
         self._job = job
         self._study = study
-        self._context: Any = multiprocessing.get_context(start_method or _start_method())
+        method = start_method or _start_method()
+        self._context: Any = multiprocessing.get_context(method)
         self._deadline = deadline
-        self._threads = max(1, (os.cpu_count() or 1) // count)
+        # The OpenMP threads of this process do not survive a fork, and PyTorch would wait for them forever.
+        self._threads = 1 if method == "fork" else max(1, (os.cpu_count() or 1) // count)
         self._workers: dict[str, tuple[Any, Connection]] = {}
         self._restarts = 0
         self._started = 0

@@ -238,6 +238,26 @@ def test_workers_can_be_spawned(tmp_path: Path) -> None:
         surefoot.tune(lambda trial: 1.0, name="it", workers=2, runs=tmp_path, start_method="spawn")
 
 
+def test_forked_workers_compute_after_pytorch_has_used_several_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+
+    def multiply(trial: Trial) -> float:
+        matrix = torch.full((300, 300), trial.suggest_float("x", 0, 1))
+        return float((matrix @ matrix).sum()) * 0 + torch.get_num_threads()
+
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    try:
+        torch.set_num_threads(4)
+        torch.rand(2000, 2000) @ torch.rand(2000, 2000)
+        study = surefoot.tune(multiply, trials=4, workers=2, runs=tmp_path, start_method="fork")
+    finally:
+        torch.set_num_threads(threads)
+    assert [it.value for it in study.trials] == [1.0] * 4
+
+
 def test_a_killed_worker_is_replaced_and_its_trial_continues(tmp_path: Path) -> None:
     study = surefoot.tune(killed, trials=8, workers=2, runs=tmp_path)
     assert states(study) == {"complete": 8}

@@ -176,6 +176,9 @@ thread_local! {
 
 /// `left * right` with `columns` columns, to `sink`.
 pub(crate) fn multiply(left: &Left<'_>, right: &impl Right, columns: usize, sink: &impl Sink) {
+    if columns == 0 || left.rows == 0 {
+        return;
+    }
     let groups = left.groups();
     let panels = columns.div_ceil(PANEL);
     let width = padded(columns.div_ceil(panels));

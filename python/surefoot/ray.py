@@ -12,7 +12,7 @@ from typing import Any
 import ray
 
 from surefoot.study import Study
-from surefoot.workers import MAX_RESTARTS, Job, run_trial, unique_name
+from surefoot.workers import MAX_RESTARTS, Job, end_worker, run_trial, unique_name
 
 POLL = 1.0
 """Seconds between two checks of a worker for a request to stop."""
@@ -131,11 +131,15 @@ def _work(job: Job, name: str, left: float | None, flag: Any) -> None:
             time.sleep(POLL)
 
     threading.Thread(target=follow, daemon=True).start()
+    core = None
     try:
         while not is_stopping and (core := worker.next_trial()) is not None:
             is_busy = True
             run_trial(job, worker, core)
             is_busy = False
+        worker.close()
+    except BaseException:
+        end_worker(worker, core)
+        raise
     finally:
         is_over = True
-        worker.close()

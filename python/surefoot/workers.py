@@ -57,13 +57,13 @@ def run_here(job: Job, watch: Callable[[], bool]) -> None:
                     break
         worker.close()
     except BaseException:
-        _leave(worker, core)
+        end_worker(worker, core)
         raise
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _leave(worker: _core.TuneWorker, core: _core.TuneTrial | None) -> None:
+def end_worker(worker: _core.TuneWorker, core: _core.TuneTrial | None) -> None:
     """Ends a worker after an exception, which may have been raised just before the trial began."""
     if core is not None:
         core.release()
@@ -192,7 +192,7 @@ class Pool:
         self._is_stopping = True
         if self._job.resumes and self._workers:
             self._signal(signal.SIGTERM)
-            print("\nsurefoot: stopping after this epoch; Ctrl-C again stops at once", file=sys.stderr)
+            print("\nsurefoot: stopping after this epoch; Ctrl-C stops at once", file=sys.stderr)
             with contextlib.suppress(KeyboardInterrupt):
                 self._wait(None)
         self._signal(signal.SIGUSR1)
@@ -248,7 +248,7 @@ def _work(job: Job, name: str, left: float | None, threads: int, parent: int, er
         worker.close()
     except KeyboardInterrupt:
         if worker is not None:
-            _leave(worker, core)
+            end_worker(worker, core)
     except Exception as error:  # noqa: BLE001 - sent to the process that started the search
         errors.send(str(error))
 

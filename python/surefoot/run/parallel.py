@@ -24,9 +24,8 @@ from surefoot.run.shards import Shards
 
 def processes() -> tuple[int, int] | None:
     """Number of this process and number of all, as ``torchrun`` sets them; ``None`` for a program of one process."""
-    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
-        return None
-    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    rank, count = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return (int(rank), int(count)) if rank.isdecimal() and count.isdecimal() else None
 
 
 def become_only_process() -> None:

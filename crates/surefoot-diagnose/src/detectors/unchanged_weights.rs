@@ -10,8 +10,8 @@ use crate::measure::Measure;
 /// weight in single precision is a vanishing gradient, and not reported here. A batch contains some
 /// rows of an embedding only, so an embedding counts as unchanged if it has no gradient either, as one
 /// that was left out of the optimizer. After a step that destroyed the weights, layers without a
-/// gradient are a consequence. It is a problem if no layer has ever changed in spite of
-/// its gradient, and otherwise a warning.
+/// gradient are a consequence. It is a problem if no layer has ever changed and no
+/// gradient is zero, and otherwise a warning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnchangedWeights;
 
@@ -63,10 +63,11 @@ impl Detector for UnchangedWeights {
             "Weights that should learn do not change at all.",
         );
         let (peak, _) = context.curve.peak_update();
-        // Without any gradient, the problem is another one.
-        let has_gradient = context.curve.last_layers()?.iter().any(|it| it.gradient > Some(0.0));
-        let nothing_learns =
-            peak == 0.0 && has_gradient && layers.len() == conditions::weighted(context).len();
+        // A gradient of zero is a problem of its own.
+        let gradients = || context.curve.last_layers().into_iter().flatten().map(|it| it.gradient);
+        let nothing_learns = peak == 0.0
+            && layers.len() == conditions::weighted(context).len()
+            && gradients().all(|gradient| gradient != Some(0.0));
         let finding = if nothing_learns { finding.certain() } else { finding.warning() };
         Some(
             finding

@@ -47,7 +47,7 @@ class RayPool:
         self._study = study
         self._deadline = deadline
         self._task = ray.remote(_work).options(max_retries=0, **resources)
-        self._flag = ray.remote(_Flag).options(num_cpus=0).remote()
+        self._flag: Any = ray.remote(_Flag).options(num_cpus=0).remote()
         self._workers: dict[Any, str] = {}
         self._restarts = 0
         self._is_stopping = False

@@ -38,6 +38,7 @@ pub struct Curve {
     rate: Option<(f64, f64)>,
     /// The first finite loss.
     start: Option<f64>,
+    has_negative_loss: bool,
     /// True if the number of steps is unknown.
     open_ended: bool,
     /// Observations so far.
@@ -158,6 +159,7 @@ impl Curve {
             peak_update: (0.0, 0),
             rate: None,
             start: None,
+            has_negative_loss: false,
             open_ended: facts.total_steps().is_none_or(|total| total == 0),
             observed: 0,
             peaks: RefCell::default(),
@@ -179,6 +181,7 @@ impl Curve {
             let highest = self.rate.map_or(rate, |(highest, _)| highest.max(rate));
             self.rate = Some((highest, rate));
         }
+        self.has_negative_loss |= seen.loss < 0.0;
         self.start = self.start.or(Some(seen.loss).filter(|loss| loss.is_finite()));
         if !seen.layers.is_empty() {
             self.push_layers(seen, facts);
@@ -300,7 +303,7 @@ impl Curve {
     /// task, such as imported logs.
     fn gain_since_start(&self, loss: f64) -> Option<f64> {
         let first = self.first_loss().unwrap_or(loss);
-        (first > 0.0).then(|| 1.0 - loss / first)
+        (first > 0.0 && !self.has_negative_loss).then(|| 1.0 - loss / first)
     }
 
     /// The step of the last observation.
@@ -332,6 +335,11 @@ impl Curve {
     /// Loss of the first step.
     pub fn start_loss(&self) -> Option<f64> {
         self.start
+    }
+
+    /// Returns true if any loss was negative, as those of policies are: such losses are not compared.
+    pub fn has_negative_loss(&self) -> bool {
+        self.has_negative_loss
     }
 
     /// Loss of the first block. Where a step of that block replaced the weights, the loss of the first

@@ -55,7 +55,8 @@ impl Detector for Collapse {
         }
         let shape = Shape::of(&shape::losses(context)).filter(long)?;
         let limit = shape.lowest + WAY_BACK * (shape.first - shape.lowest);
-        let learned = shape.lowest > 0.0 && shape.lowest <= LOSS_LEARNED * shape.first;
+        let has_scale = shape.lowest > 0.0 && !context.curve.has_negative_loss();
+        let learned = has_scale && shape.lowest <= LOSS_LEARNED * shape.first;
         (learned && shape.last_low >= limit && !shape::metric_has_gained(context, 0.2)).then(|| {
             let message = format!(
                 "The loss fell from {} to {} and rose again to {}.",

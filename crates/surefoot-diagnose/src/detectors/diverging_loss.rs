@@ -80,7 +80,8 @@ impl Detector for DivergingLoss {
             return Some(finding);
         }
         let training = Shape::of(&shape::losses(context));
-        if let Some(shape) = training.filter(has_risen) {
+        let has_scale = !context.curve.has_negative_loss();
+        if let Some(shape) = training.filter(|loss| has_scale && has_risen(loss)) {
             let (first, last) = (shape.first, shape.last);
             return Some(
                 finding(context, "loss", Measure::Loss, first, last, ABOVE_START).since(1),

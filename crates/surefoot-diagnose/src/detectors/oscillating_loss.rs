@@ -2,7 +2,7 @@
 
 use super::conditions;
 use super::shape::{self, Shape};
-use crate::curve::Block;
+use crate::curve::{Block, REPLACED};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -147,8 +147,10 @@ impl OscillatingLoss {
     /// Finds a loss that swings from start to end without falling.
     fn swings(self, context: &Context<'_>) -> Option<Finding> {
         let losses = shape::losses(context);
-        // Swings are shares of the first loss, so it has to be one: losses of policies are around zero.
-        let loss = Shape::of(&losses).filter(|loss| loss.lowest > 0.0 && loss.first > 0.0)?;
+        // Swings are shares of the first loss, so it has to be one.
+        let is_positive = |loss: &Shape| loss.lowest > 0.0 && loss.first > 0.0;
+        let has_scale = !context.curve.has_negative_loss();
+        let loss = Shape::of(&losses).filter(|loss| has_scale && is_positive(loss))?;
         let large = LARGE_SWING * loss.first;
         let turns = turns(&losses);
         let swings = turns.windows(2).filter(|pair| (pair[1] - pair[0]).abs() >= large).count();
@@ -196,7 +198,7 @@ impl OscillatingLoss {
         let has_baseline = context.facts.has_baseline();
         if conditions::was_destroyed_by_a_step(context)
             && conditions::has_learned_nothing(context)
-            && (has_baseline || has_jumped(context) || stagnates(context))
+            && (has_baseline || has_jumped(context) || (peak >= REPLACED && stagnates(context)))
         {
             let message = format!(
                 "A step changed the weights by {:.0}% of their size: the loss jumps \

@@ -164,6 +164,7 @@ impl SlowConvergence {
         let limit = if loss.count < SHORT { DECREASE.1 } else { DECREASE.0 };
         let validation = Shape::of(&shape::validation_losses(context));
         if loss.lowest <= 0.0
+            || context.curve.has_negative_loss()
             || diverging_loss::has_risen(&loss)
             || !(loss.decrease() < limit || has_stopped(&losses, &loss))
             || validation.is_some_and(|loss| loss.decrease() >= limit)

@@ -1,7 +1,6 @@
 //! A learning rate that does not fit its warm-up.
 
 use super::conditions;
-use crate::curve::REPLACED;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -10,9 +9,7 @@ use crate::observation::Observation;
 /// The learning rate is too high for its warm-up, or the warm-up too long for the training.
 ///
 /// - The rate has its full value from the first step on, the steps change the weights by 5% or more,
-///   and in the first tenth of the training the loss rises to one and a half times its start. Steps
-///   that change the weights by a third of their size are too large with any warm-up, and reported
-///   as a diverging or oscillating loss.
+///   and in the first tenth of the training the loss rises to one and a half times its start.
 /// - The rate still rises after 60% of the planned steps. In a one-cycle schedule it falls after 30%.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperWarmup {
@@ -86,7 +83,7 @@ impl Detector for ImproperWarmup {
             && recent.iter().all(|block| block.loss > RISEN * start);
         if context.has_run_for(EARLY)
             || self.last_rise > 0
-            || !(LARGE_UPDATE..REPLACED).contains(&update)
+            || update < LARGE_UPDATE
             || !has_risen
             || conditions::has_plain_cause(context)
         {

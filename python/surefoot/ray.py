@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from surefoot.study import Study
 from surefoot.workers import MAX_RESTARTS, Job, end_worker, run_trial, unique_name
@@ -47,7 +48,9 @@ class RayPool:
         self._study = study
         self._deadline = deadline
         self._task = ray.remote(_work).options(max_retries=0, **resources)
-        self._flag: Any = ray.remote(_Flag).options(num_cpus=0).remote()
+        # On the node of this process: if another node had it, losing that node would end the search.
+        this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        self._flag: Any = ray.remote(_Flag).options(num_cpus=0, scheduling_strategy=this_node).remote()
         self._workers: dict[Any, str] = {}
         self._restarts = 0
         self._is_stopping = False

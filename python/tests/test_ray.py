@@ -50,11 +50,13 @@ def test_trials_of_a_lost_node_continue_on_another(
 ) -> None:
     def objective(trial: Trial) -> None:
         x = trial.suggest_float("x", 0, 1)
-        trial.restore()
+        done = (trial.restore() or {"done": 0})["done"]
         for epoch in trial.epochs(8):
             time.sleep(0.1)
-            trial.checkpoint(done=epoch)
+            done += 1
+            assert done == epoch, "continued from the checkpoint"
             trial.report(x + 1 / epoch, epoch)
+            trial.checkpoint(done=done)
             if trial.should_stop():
                 return
 
@@ -64,10 +66,9 @@ def test_trials_of_a_lost_node_continue_on_another(
             cluster.remove_node(nodes[0], allow_graceful=False)
 
     study = surefoot.tune(objective, trials=8, workers=3, resume=True, on="ray", runs=tmp_path, callbacks=[kill])
-    assert "a worker was lost" in capsys.readouterr().err
-    # A trial of the lost node waits for the next call if the others have used the epochs of the search.
-    assert {it.state for it in study.trials} <= {"complete", "paused", "waiting"}, "every trial is accounted for"
-    assert len(study.trials) >= 8
+    assert "a worker was lost at trial" in capsys.readouterr().err
+    assert {it.state for it in study.trials} <= {"complete", "paused"}, "every trial is accounted for"
+    assert 64 <= sum(it.epochs for it in study.trials) <= 72
 
 
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import pickle
-import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, SupportsFloat, TypeVar
 
 from surefoot import _core
 from surefoot.finding import Finding
+from surefoot.run.keys import generator_states, set_generator_states
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class Trial:
         Pass the same objects to :meth:`restore`.
         """
         saved = {key: it.state_dict() if hasattr(it, "state_dict") else it for key, it in state.items()}
-        content = {"epoch": self._epoch, "state": saved, "random": _random_state()}
+        content = {"epoch": self._epoch, "state": saved, "random": generator_states()}
         partial = self.dir / f"{CHECKPOINT}.partial"
         torch = sys.modules.get("torch")
         with partial.open("wb") as file:
@@ -176,7 +176,7 @@ class Trial:
         for key, it in objects.items():
             if hasattr(it, "load_state_dict"):
                 it.load_state_dict(state[key])
-        _set_random_state(content["random"])
+        set_generator_states(content["random"])
         self._epoch = content["epoch"]
         return state
 
@@ -201,24 +201,3 @@ def set_current(trial: Trial | None) -> None:
     """Sets the trial that this process runs."""
     global _current
     _current = trial
-
-
-def _random_state() -> dict[str, Any]:
-    state: dict[str, Any] = {"python": random.getstate()}
-    if (numpy := sys.modules.get("numpy")) is not None:
-        state["numpy"] = numpy.random.get_state()
-    if (torch := sys.modules.get("torch")) is not None:
-        state["torch"] = torch.get_rng_state()
-        if torch.cuda.is_initialized():
-            state["cuda"] = torch.cuda.get_rng_state_all()
-    return state
-
-
-def _set_random_state(state: dict[str, Any]) -> None:
-    random.setstate(state["python"])
-    if "numpy" in state:
-        sys.modules["numpy"].random.set_state(state["numpy"])
-    if "torch" in state:
-        sys.modules["torch"].set_rng_state(state["torch"])
-    if "cuda" in state:
-        sys.modules["torch"].cuda.set_rng_state_all(state["cuda"])

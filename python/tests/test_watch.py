@@ -354,7 +354,7 @@ def test_losses_of_accumulated_batches_are_one_step() -> None:
 
 
 class Gradients:
-    """Collects the norms that the core is told."""
+    """Collects the norms that the core receives."""
 
     def __init__(self, run: Any) -> None:
         self.scales: list[float] = []

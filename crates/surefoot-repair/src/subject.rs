@@ -1,4 +1,4 @@
-//! What a repair changes.
+//! The training that a repair changes.
 
 use crate::action::Action;
 

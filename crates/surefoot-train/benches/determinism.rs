@@ -1,4 +1,4 @@
-//! What repeatable training costs: `cargo bench -p surefoot-train --bench determinism [CASE] [ROUNDS]`.
+//! Cost of repeatable training: `cargo bench -p surefoot-train --bench determinism [CASE] [ROUNDS]`.
 //!
 //! On the models of `eval/bench/speed`, one worker, nothing watched, taking turns in one process:
 //!

@@ -1,4 +1,4 @@
-//! What asking and telling take in a study of 10,000 trials with 20 reports each:
+//! Time of claims and reports in a study of 10,000 trials with 20 reports each:
 //! `cargo bench -p surefoot-tune --bench store`.
 //!
 //! The trials are put there by SQL; what is measured goes through the store, with every commit on

@@ -299,7 +299,7 @@ class Worker:
 
 
 class Expected(NamedTuple):
-    """What is declared of a script, as far as executing it goes."""
+    """The declarations of a script that matter for executing it."""
 
     name: str
     checkpoint: str

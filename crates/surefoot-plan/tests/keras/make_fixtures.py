@@ -232,7 +232,7 @@ def masked():
 
 
 def compiled():
-    """What Keras writes about the loss and the optimizer."""
+    """The loss and the optimizer as Keras writes them."""
     o, losses, schedules = keras.optimizers, keras.losses, keras.optimizers.schedules
     cases = [
         (o.SGD(0.1, momentum=0.9, nesterov=True), "mse"),

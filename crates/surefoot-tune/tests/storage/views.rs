@@ -1,4 +1,4 @@
-//! What samplers and pruners know of a study.
+//! Views of a study, for samplers and pruners.
 
 use super::{HASTY, PATIENT, begun, claim, complete, new_study, open, pass, point, start, view};
 use std::collections::BTreeSet;

@@ -251,8 +251,8 @@ fn recorded(trial: &FrozenTrial, stored: &Stored) -> RecordedTrial {
     }
 }
 
-/// Where the run of a trial may be: where it was when it was recorded, which may be said relative to a directory that is
-/// not this one, and beside its store.
+/// Possible directories of the run of a trial: as recorded, which may be relative to another directory, and beside its
+/// store.
 fn places(trial: &FrozenTrial, stored: &Stored) -> Vec<PathBuf> {
     let run = trial.run.as_deref().map(PathBuf::from);
     let beside = || Some(stored.file.as_ref()?.parent()?.join(run.as_ref()?.file_name()?));
